@@ -8,12 +8,14 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 // A handler may own the lock that it waits for, and would keep itself alive.
 held_leases::~held_leases() {
-    for (const lease_ptr& lease : leases_) {
-        if (lease) {
-            lease->releasing.clear();
-            if (lease_handle::particulars* const more = lease->more()) {
-                std::exchange(more->extending, {});
-                more->watching.clear();
+    for (const auto& some : leases_) {
+        for (const lease_ptr& lease : *some) {
+            if (lease) {
+                lease->releasing.clear();
+                if (lease_handle::particulars* const more = lease->more()) {
+                    std::exchange(more->extending, {});
+                    more->watching.clear();
+                }
             }
         }
     }
@@ -145,7 +147,7 @@ void held_leases::end_lease(lease_handle& lease, bool release) {
         observer_.abandoned(lease.seen());
     }
     if (abandoned) {
-        leases_[lease.claim.index].reset();
+        place_of(lease.claim).reset();
     }
 }
 
@@ -178,8 +180,10 @@ void held_leases::wait_lost(
 // --- For the engine -----------------------------------------------------------------------------
 
 void held_leases::belong_to(const std::shared_ptr<manager_impl>& manager) {
-    origin_ = std::make_shared<const lease_origin>(lease_origin{
-        manager, driver_.io().executor, driver_.time(), driver_.configuration().key_prefix});
+    origin_ =
+        std::make_unique<lease_origin>(
+            manager, driver_.io().executor, driver_.time(), driver_.configuration().key_prefix)
+            .release();
 }
 
 held_leases::lease_ptr
@@ -193,19 +197,20 @@ held_leases::add(const core::claim& claim, std::string_view resource, std::uint6
         named = std::make_unique<const lease_handle::naming>(
             lease_handle::naming{std::string(resource), {}});
     }
-    auto lease = std::make_shared<lease_handle>(
-        origin_,
-        claim.key,
-        std::move(named),
-        claim.fencing ? std::optional(claim.fencing_token) : std::nullopt);
+    std::unique_ptr<const lease_handle::features> with;
+    if (named || claim.fencing) {
+        with = std::make_unique<const lease_handle::features>(lease_handle::features{
+            claim.fencing ? std::optional(claim.fencing_token) : std::nullopt, std::move(named)});
+    }
+    auto lease = std::make_shared<lease_handle>(origin_, claim.key, std::move(with));
     lease->claim = claim.self;
     if (observed != 0) {
         lease->need_more().observed = observed;
     }
-    if (leases_.size() <= claim.self.index) {
-        leases_.resize(claim.self.index + 1);
+    while (leases_.size() <= claim.self.index / in_block) {
+        leases_.push_back(std::make_unique<block>());
     }
-    leases_[claim.self.index] = lease;
+    place_of(claim.self) = lease;
     changed(claim);
     return lease;
 }

@@ -9,7 +9,9 @@
 
 #include <redlock/outcome.hpp>
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -63,7 +65,13 @@ public:
     /// \}
 
 private:
-    lease_handle& of(const core::claim& claim) const noexcept { return *leases_[claim.self.index]; }
+    static constexpr std::size_t in_block = 64;
+    using block = std::array<lease_ptr, in_block>;
+
+    lease_ptr& place_of(core::handle claim) const noexcept {
+        return (*leases_[claim.index / in_block])[claim.index % in_block];
+    }
+    lease_handle& of(const core::claim& claim) const noexcept { return *place_of(claim.self); }
     /// Ends a held lease, with or without a release.
     void end_lease(lease_handle& lease, bool release);
     void cancel_extension(lease_handle& lease, std::uint64_t id);
@@ -75,8 +83,8 @@ private:
 
     engine_driver& driver_;
     observer_feed& observer_;
-    std::shared_ptr<const lease_origin> origin_;
-    std::vector<lease_ptr> leases_; // by the index of the claim
+    boost::intrusive_ptr<const lease_origin> origin_;
+    std::vector<std::unique_ptr<block>> leases_; // by the index of the claim
 };
 
 }}} // namespace redlock::REDLOCK_ABI::detail

@@ -13,6 +13,9 @@
 #include <redlock/lock.hpp>
 #include <redlock/observer.hpp>
 
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <list>
@@ -29,7 +32,17 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 class manager_impl;
 
 /// State that the handles of one manager share. It may outlive the manager.
-struct lease_origin {
+struct lease_origin : boost::intrusive_ref_counter<lease_origin> {
+    lease_origin(
+        std::weak_ptr<manager_impl> of,
+        boost::asio::any_io_executor executor,
+        time_source source,
+        std::string prefix)
+        : manager(std::move(of)),
+          io(std::move(executor)),
+          time(std::move(source)),
+          key_prefix(std::move(prefix)) {}
+
     const std::weak_ptr<manager_impl> manager;
     const boost::asio::any_io_executor io;
     const time_source time;
@@ -44,17 +57,19 @@ public:
         std::string resource;             // several resources, readers and writers, or slots
         std::vector<std::uint32_t> slots; // their numbers
     };
+    struct features {
+        std::optional<std::uint64_t> fencing_token;
+        std::unique_ptr<const naming> named;
+    };
 
+    /// `with`: null for an exclusive lock without fencing.
     lease_handle(
-        std::shared_ptr<const lease_origin> origin,
+        boost::intrusive_ptr<const lease_origin> origin,
         core::owned_key key,
-        std::unique_ptr<const naming> named,
-        std::optional<std::uint64_t> fencing_token)
-        : fenced_(fencing_token.has_value()),
-          origin_(std::move(origin)),
+        std::unique_ptr<const features> with)
+        : origin_(std::move(origin)),
           key_(std::move(key)),
-          named_(std::move(named)),
-          fencing_token_(fencing_token.value_or(0)) {}
+          with_(std::move(with)) {}
 
     static lock make_lock(std::shared_ptr<lease_handle> handle) { return lock(std::move(handle)); }
 
@@ -70,15 +85,16 @@ public:
     const boost::asio::any_io_executor& io() const noexcept { return origin_->io; }
     time_point now() const noexcept { return origin_->time.now(); }
     std::string_view resource() const noexcept {
-        return named_ ? named_->resource : core::resource_of(key_, origin_->key_prefix);
+        return named() != nullptr ? std::string_view(named()->resource)
+                                  : core::resource_of(key_, origin_->key_prefix);
     }
     std::span<const std::uint32_t> slots() const noexcept {
-        return named_ ? std::span<const std::uint32_t>(named_->slots)
-                      : std::span<const std::uint32_t>();
+        return named() != nullptr ? std::span<const std::uint32_t>(named()->slots)
+                                  : std::span<const std::uint32_t>();
     }
     std::string_view token() const noexcept { return key_.token(); }
     std::optional<std::uint64_t> fencing_token() const noexcept {
-        return fenced_ ? std::optional(fencing_token_) : std::nullopt;
+        return with_ ? with_->fencing_token : std::nullopt;
     }
     /// Makes `held()` false: the lease was lost, or its holder ends it.
     void end() noexcept { ended_.store(true, std::memory_order_release); }
@@ -151,16 +167,16 @@ public:
     /// \}
 
 private:
+    const naming* named() const noexcept { return with_ ? with_->named.get() : nullptr; }
+
     std::atomic<bool> ended_{false};
     std::atomic<bool> gone_{false};
-    const bool fenced_;
-    const std::shared_ptr<const lease_origin> origin_;
+    const boost::intrusive_ptr<const lease_origin> origin_;
     const core::owned_key key_;
-    const std::unique_ptr<const naming> named_;
-    const std::uint64_t fencing_token_;
+    const std::unique_ptr<const features> with_;
     std::unique_ptr<particulars> more_;
 };
 
-static_assert(sizeof(void*) > 8 || sizeof(lease_handle) <= 88, "a process may hold very many");
+static_assert(sizeof(void*) > 8 || sizeof(lease_handle) <= 72, "a process may hold very many");
 
 }}} // namespace redlock::REDLOCK_ABI::detail

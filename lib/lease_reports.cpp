@@ -106,7 +106,7 @@ void held_leases::extended(const core::claim& claim, std::optional<errc> error) 
 }
 
 void held_leases::removed(const core::claim& claim, release_result result) {
-    const lease_ptr lease = std::move(leases_[claim.self.index]);
+    const lease_ptr lease = std::move(place_of(claim.self));
     lease->result = result;
     const bool lost = lease->stage == lease_handle::phase::lost; // its holder may ask for it later
     if (lost || lease->releasing.wants_explanation()
@@ -115,7 +115,7 @@ void held_leases::removed(const core::claim& claim, release_result result) {
         // A lease that was handed off within this process, or held until its manager closed, was
         // not removed on any master.
         const bool asked = claim.is_ending();
-        const auto elapsed = asked ? driver_.now() - claim.ending().began() : clock::duration(0);
+        const auto elapsed = asked ? driver_.now() - claim.asked_at : clock::duration(0);
         driver_.explain(
             votes, lease->resource(), {}, 1, elapsed, asked ? claim.votes : core::ballots());
         votes.message = to_string(result);

@@ -19,7 +19,9 @@ void for_each_ballot(claim_record& mine, F f) {
 } // namespace
 
 master_set attempt::ask(claim_record& mine, std::size_t arbiter) noexcept {
-    arbiter_ = arbiter != nobody && mine.votes.of[arbiter].said == vote::pending ? arbiter : nobody;
+    arbiter_ = arbiter != nobody && mine.votes.of[arbiter].said == vote::pending
+                   ? static_cast<std::uint32_t>(arbiter)
+                   : all_asked;
     master_set to = 0;
     for_each_ballot(mine, [&](std::size_t i, ballot& theirs) {
         if (theirs.said == vote::pending && !theirs.asked && (asked_all() || i == arbiter_)) {

@@ -85,7 +85,7 @@ public:
     /// The value to which the fencing counters are raised; 0: not known yet.
     std::uint64_t token() const noexcept { return raise_to_; }
     /// All masters were asked, not the arbiter alone.
-    bool asked_all() const noexcept { return arbiter_ == nobody; }
+    bool asked_all() const noexcept { return arbiter_ == all_asked; }
     const round& count() const noexcept { return count_; }
 
     /// \name Masters to ask
@@ -166,7 +166,8 @@ private:
     std::uint16_t voters_ = 0;
     origin from_ = origin::acquire;
     stage stage_ = stage::votes;
-    std::size_t arbiter_ = nobody; // the one master that was asked so far
+    static constexpr std::uint32_t all_asked = ~std::uint32_t{0};
+    std::uint32_t arbiter_ = all_asked; // the one master that was asked so far
     std::uint64_t raise_to_ = 0;
     time_point accepted_at_ = never; // of a local handoff
 };

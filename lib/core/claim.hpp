@@ -58,6 +58,7 @@ public:
 
     void reset() {
         claim_record::reset();
+        queued_in = 0;
         phase_.emplace<attempt>();
     }
 
@@ -79,7 +80,10 @@ private:
         return *std::get_if<Phase>(&phase_);
     }
 
-    std::variant<attempt, lease, loss, removal> phase_;
+    [[no_unique_address]] std::variant<attempt, lease, loss, removal> phase_;
+
+public:
+    std::uint32_t queued_in = 0; // `outbox::turn` of its latest queued command; in the padding
 };
 
 } // namespace redlock::core

@@ -188,20 +188,19 @@ struct particulars {
 
 struct claim_record {
     lock_form form = lock_form::exclusive;
-    bool fencing = false;
-    bool announced = false;    // its removal is published; false for most rollbacks
-    bool drops_intent = false; // the removal also removes the writer's intent
-    bool removal_seen = false; // a key was missing that the protocol had not removed
+    bool fencing : 1 = false;
+    bool announced : 1 = false;    // its removal is published; false for most rollbacks
+    bool drops_intent : 1 = false; // the removal also removes the writer's intent
+    bool removal_seen : 1 = false; // a key was missing that the protocol had not removed
     /// Number of fenced local handoffs so far. Commands carry it, so that a reply counts only for
     /// its own attempt.
     std::uint16_t handoffs = 0;
-    std::uint32_t queued_in = 0; // `outbox::turn` of its latest queued command
     short_ttl ttl{};
     short_ttl ttl_max{};               // the largest of all requests
     short_ttl asked_ttl{};             // at t0; the next owner may request another
     owned_key key;                     // of several resources: all keys, packed; with the token
     std::uint64_t fencing_token = 0;   // once it is held
-    time_point asked_at = never;       // t0: before the first byte was sent
+    time_point asked_at = never;       // t0: before the first byte was sent; then of the removal
     time_point vote_by = never;        // a grant after this moment comes too late
     time_point expires_at = never;     // no master can have the key after this
     time_point believed_until = never; // the largest deadline that any holder was shown
@@ -234,7 +233,6 @@ struct claim_record {
         more.reset();
         fencing_token = 0;
         handoffs = 0;
-        queued_in = 0;
         believed_until = never;
         if (!fencing) { // else each vote has a counter
             votes.clear_details();

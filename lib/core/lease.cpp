@@ -143,8 +143,8 @@ void lease::end_extension(
     std::chrono::nanoseconds retry_floor,
     jitter& random) noexcept {
     mine.extending.active = false;
-    if (extended) {
-        renewal_delay_.reset();
+    if (extended && more_) {
+        more_->renewal_delay.reset();
     }
     if (renew_ == renewal::off || deadline_ >= hold_limit()) {
         next_at_ = forever;
@@ -152,7 +152,7 @@ void lease::end_extension(
         next_at_ = renewal_time(mine.extending.sent, mine.ttl, random);
     } else {
         // A failed extension is not a loss: retry until the deadline.
-        next_at_ = now + renewal_delay_.next(retry_floor, mine.ttl / 10, random);
+        next_at_ = now + need_more().renewal_delay.next(retry_floor, mine.ttl / 10, random);
     }
 }
 

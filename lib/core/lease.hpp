@@ -153,6 +153,7 @@ private:
         time_point hold_limit = forever;
         time_point warn_at = forever;
         time_point kept = never; // what earlier members have granted
+        backoff renewal_delay;   // after an extension that failed
         std::vector<std::chrono::milliseconds> wanted;
     };
 
@@ -170,7 +171,6 @@ private:
     time_point held_since_ = never;
     time_point deadline_ = never;
     time_point next_at_ = forever; // an open extension is given up, else the next renewal
-    backoff renewal_delay_;
     std::unique_ptr<particulars> more_;
 };
 

@@ -36,10 +36,7 @@ public:
     removal() noexcept = default;
     /// `late`: the lease has ended already, so removing the key is not a release. `decide_by`: when
     /// the result is due; `forever` if no caller waits for it.
-    removal(time_point now, bool late, time_point decide_by) noexcept
-        : began_(now),
-          decide_by_(decide_by),
-          late_(late) {}
+    removal(bool late, time_point decide_by) noexcept : decide_by_(decide_by), late_(late) {}
 
     /// Adds a master that may have the key.
     void add(std::size_t master, bool reachable) noexcept {
@@ -95,7 +92,6 @@ public:
     bool settled() const noexcept { return unconfirmed_ == 0 && !wanted(); }
     /// A caller still waits for the result.
     bool wanted() const noexcept { return decide_by_ != forever; }
-    time_point began() const noexcept { return began_; }
     bool in_flight(std::size_t master) const noexcept { return (in_flight_ & set_of(master)) != 0; }
     /// Pending, and not in flight.
     bool unsent(std::size_t master) const noexcept { return (unsent() & set_of(master)) != 0; }
@@ -111,7 +107,6 @@ public:
 private:
     master_set unsent() const noexcept { return unconfirmed_ & ~in_flight_; }
 
-    time_point began_ = never;
     time_point decide_by_ = forever;
     time_point retry_at_ = forever;
     master_set unconfirmed_ = 0;

@@ -10,9 +10,9 @@ void removals::begin(claim& ended, time_point now) {
     sender_.flush_of(ended);
     const bool wanted = ended.acts(); // the result of a rollback is not needed
     const bool late = wanted && (ended.is_lost() || now >= ended.held().held_until());
+    ended.asked_at = now;
     ended.end(
-        {now,
-         !wrong::released_after_loss && late,
+        {!wrong::released_after_loss && late,
          wanted ? later(now, rules_.master_timeout) : forever});
     if (wanted) {
         begin_votes(ended);

@@ -35,7 +35,7 @@ TEST_CASE("a claim goes from attempt to lease, to loss, to removal") {
     CHECK(one.acts());
     CHECK(one.ended());
 
-    one.end({now + 9s, true, now + 10s});
+    one.end({true, now + 10s});
     CHECK(one.is_ending());
     CHECK(one.ending().wanted());
     CHECK(!one.acts());
@@ -55,7 +55,7 @@ TEST_CASE("a claim that is used again is an attempt that nothing is known of") {
     claim one;
     one.fencing_token = 7;
     one.need_more().left_behind.sets = set_of(1);
-    one.end({now, false, forever});
+    one.end({false, forever});
     one.reset();
     CHECK(one.is_asking());
     CHECK(!one.asking().attaches());

@@ -18,7 +18,7 @@ constexpr time_point retry_at = now + 5s;
 
 // Of three masters; it is sent to those that are up.
 removal removal_of(std::vector<bool> up, bool late = false, time_point result_by = decide_by) {
-    removal made(now, late, result_by);
+    removal made(late, result_by);
     for (std::size_t i = 0; i < up.size(); ++i) {
         made.add(i, up[i]);
         if (up[i]) {
@@ -119,7 +119,7 @@ TEST_CASE("the result of a rollback is not given, and each master settles its ow
 }
 
 TEST_CASE("a removal waits for room as long as it was not sent to a master that is up") {
-    removal one(now, false, forever);
+    removal one(false, forever);
     one.add(0, false);
     CHECK(!one.waits_for_room());
     one.add(1, true);
