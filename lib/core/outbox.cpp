@@ -48,6 +48,14 @@ batch& outbox::batch_for(const command& what, bool alone, time_point now) {
     fresh.fencing.ttl = what.fencing.ttl;
     fresh.native = what.native;
     fresh.alone = alone;
+    fresh.text = static_cast<std::uint32_t>(open_.size());
+    if (texts_.size() == fresh.text) {
+        texts_.emplace_back();
+    }
+    arguments& text = texts_[fresh.text];
+    text.keys.clear();
+    text.tokens.clear();
+    text.counters.clear();
     open_.push_back(fresh.self);
     return fresh;
 }
@@ -59,15 +67,16 @@ void outbox::add(const command& what, bool alone, time_point now) {
     one.by_last = std::max(one.by_last, what.by);
     one.items.push_back(what.item);
     full_ = full_ || one.items.size() == batch::locks_max;
+    arguments& text = texts_[one.text];
     if (one.native) {
-        append_set(one.keys, what.names.lock, what.names.token, what.ttl);
+        append_set(text.keys, what.names.lock, what.names.token, what.ttl);
         return;
     }
-    append_argument(one.keys, what.names.lock);
-    append_argument(one.tokens, what.names.token);
+    append_argument(text.keys, what.names.lock);
+    append_argument(text.tokens, what.names.token);
     if (one.has_counters()) {
-        append_argument(one.keys, what.names.fence);
-        append_argument(one.counters, decimal(what.fencing.token));
+        append_argument(text.keys, what.names.fence);
+        append_argument(text.counters, decimal(what.fencing.token));
     }
 }
 
@@ -86,9 +95,10 @@ std::vector<outbox::unsent> outbox::drop(std::size_t master, bool native) {
 }
 
 void outbox::write(
-    std::string& out, const batch& what, command_variant how, std::string_view record) {
+    std::string& out, const batch& what, command_variant how, std::string_view record) const {
+    const arguments& text = texts_[what.text];
     if (what.native) {
-        out.append(what.keys);
+        out.append(text.keys);
         return;
     }
     const std::size_t locks = what.items.size();
@@ -106,16 +116,16 @@ void outbox::write(
     if (checks) {
         append_argument(out, record);
     }
-    out.append(what.keys);
+    out.append(text.keys);
     if (!removes) {
         append_argument(out, decimal(what.ttl.count()));
     }
     if (removes || checks) {
         append_argument(out, decimal(what.fencing.ttl.count()));
     }
-    out.append(what.tokens);
+    out.append(text.tokens);
     if (!acquires) {
-        out.append(what.counters);
+        out.append(text.counters);
     }
 }
 

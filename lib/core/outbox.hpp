@@ -49,11 +49,8 @@ struct batch {
     std::size_t awaited = 0; // masters without a reply
     bool alone = false;      // no other lock joins it
     bool native = false;     // one SET per lock, each with its own reply
+    std::uint32_t text = 0;  // place of its arguments in the outbox, until it is sent
     std::vector<item> items;
-    // The formatted arguments of each lock; for a native batch its commands.
-    std::string keys;
-    std::string tokens;
-    std::string counters;
 
     bool has_counters() const noexcept { return fencing.ttl.count() != 0; }
     void reset() {
@@ -63,9 +60,6 @@ struct batch {
         awaited = 0;
         alone = native = false;
         items.clear();
-        keys.clear();
-        tokens.clear();
-        counters.clear();
     }
 };
 
@@ -125,8 +119,8 @@ public:
     /// Formats the call. The last arguments differ between masters: what is checked
     /// of one, or published on it. Without `record`, as in the plain protocol, an extension checks
     /// nothing.
-    static void
-    write(std::string& out, const batch& what, command_variant how, std::string_view record);
+    void
+    write(std::string& out, const batch& what, command_variant how, std::string_view record) const;
     /// The last argument of a removal: what it publishes on that master.
     static void write_publishes(std::string& out, const batch& what, std::size_t master);
 
@@ -141,11 +135,20 @@ public:
     }
 
 private:
+    // The formatted arguments of each lock of a batch; of a native one, its commands. Not in the
+    // batch: very many may be in flight.
+    struct arguments {
+        std::string keys;
+        std::string tokens;
+        std::string counters;
+    };
+
     static std::size_t masters_in(master_set set) noexcept;
     batch& batch_for(const command& what, bool alone, time_point now);
 
     pool<batch> batches_;
     std::vector<handle> open_; // of this turn
+    std::vector<arguments> texts_;
     std::vector<handle> sending_;
     std::uint32_t turn_ = 1;
     bool full_ = false;

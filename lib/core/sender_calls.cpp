@@ -130,7 +130,7 @@ void sender::send_batch(const batch& what) {
                                                 : masters_[i].link->commands().of_batch(what.kind);
         if (common == 0 || how != said) { // nearly always the same for all masters
             call_.clear();
-            outbox::write(call_, what, how, record);
+            outbox_.write(call_, what, how, record);
             if (certifies) {
                 masters_[i].link->append_certificate(call_);
             }

@@ -93,9 +93,10 @@ struct outbox_site {
 using calls = std::vector<std::vector<std::uint32_t>>;
 
 // The words of a call, with those that are checked of a master in place of the real ones.
-arguments words_of(const batch& one, command_variant how, std::size_t master = 1) {
+arguments
+words_of(const outbox& box, const batch& one, command_variant how, std::size_t master = 1) {
     std::string bytes;
-    outbox::write(bytes, one, how, "the:epoch");
+    box.write(bytes, one, how, "the:epoch");
     if (one.kind != removes) {
         for (const char* const word : {"run", "30000000", "limit"}) {
             append_argument(bytes, word);
@@ -109,10 +110,13 @@ arguments words_of(const batch& one, command_variant how, std::size_t master = 1
     return *words;
 }
 
-// The same, separated by blanks.
-std::string line_of(const batch& one, command_variant how) {
+// Those of the one call with these locks, separated by blanks.
+std::string line_of(const std::vector<wanted>& all, command_variant how) {
+    outbox_site it;
+    it.add_all(all);
+    const std::vector<batch> sent = it.flush(1);
     std::string line;
-    for (const std::string& word : words_of(one, how)) {
+    for (const std::string& word : words_of(it.box, sent[0], how)) {
         line.append(line.empty() ? "" : " ").append(word);
     }
     return line;
@@ -321,7 +325,7 @@ TEST_CASE("a call is kept until each of its masters has replied") {
     CHECK(next[0].by_last == at(5s));
     CHECK(next[0].to == three_masters);
     CHECK(next[0].awaited == 3);
-    CHECK(words_of(next[0], command_variant::evalsha)[4] == "lock3");
+    CHECK(words_of(it.box, next[0], command_variant::evalsha)[4] == "lock3");
     CHECK(it.box.find(sent[1].self) == nullptr); // it goes by its old name no more
 }
 
@@ -402,59 +406,51 @@ TEST_CASE("after a master is gone, commands for the others join what is left") {
 }
 
 TEST_CASE("a call names all keys, then what each lock has, then what is checked") {
-    const auto sent = [](const std::vector<wanted>& all) {
-        outbox_site it;
-        it.add_all(all);
-        const std::vector<batch> one = it.flush(1);
-        return one[0];
-    };
     const std::string acquire_text(guarded_acquire.text);
     const std::string acquire_sha1(guarded_acquire.sha1);
     const std::string extend_sha1(guarded_extend.sha1);
     const std::string release_sha1(guarded_release.sha1);
     CHECK(
-        line_of(sent({{.ttl = 12'345ms}}), command_variant::eval)
+        line_of({{.ttl = 12'345ms}}, command_variant::eval)
         == "EVAL " + acquire_text + " 2 the:epoch lock1 12345 0 token1 run 30000000 limit");
     // An acquire has no fencing token yet.
     CHECK(
         line_of(
-            sent({{.number = 1, .fence_ttl = 90s}, {.number = 2, .fence_ttl = 90s}}),
+            {{.number = 1, .fence_ttl = 90s}, {.number = 2, .fence_ttl = 90s}},
             command_variant::evalsha)
         == "EVALSHA " + acquire_sha1
                + " 5 the:epoch lock1 fence1 lock2 fence2 10000 90000 token1 token2 run 30000000 "
                  "limit");
     CHECK(
         line_of(
-            sent({
+            {
                 {.kind = extends, .number = 1, .token = 18, .fence_ttl = 90s},
                 {.kind = extends, .number = 2, .token = 4'000'000'000'000'001, .fence_ttl = 90s},
-            }),
+            },
             command_variant::evalsha)
         == "EVALSHA " + extend_sha1
                + " 5 the:epoch lock1 fence1 lock2 fence2 10000 90000 token1 token2 18 "
                  "4000000000000001 run 30000000 limit");
     CHECK(
         line_of(
-            sent({{.kind = extends, .number = 1}, {.kind = extends, .number = 2}}),
-            command_variant::eval)
+            {{.kind = extends, .number = 1}, {.kind = extends, .number = 2}}, command_variant::eval)
         == "EVAL " + std::string(guarded_extend.text)
                + " 3 the:epoch lock1 lock2 10000 0 token1 token2 run 30000000 limit");
     // A removal checks nothing of its master, and says which are published.
     CHECK(
         line_of(
-            sent({
+            {
                 {.kind = removes, .number = 1, .token = 17, .fence_ttl = 90s, .publishes = true},
                 {.kind = removes, .number = 2, .token = 18, .fence_ttl = 90s},
                 {.kind = removes, .number = 3, .token = 19, .fence_ttl = 90s, .publishes = true},
-            }),
+            },
             command_variant::evalsha)
         == "EVALSHA " + release_sha1
                + " 6 lock1 fence1 lock2 fence2 lock3 fence3 90000 token1 token2 token3 17 18 19 "
                  "101");
     CHECK(
         line_of(
-            sent({{.kind = removes, .number = 1}, {.kind = removes, .number = 2}}),
-            command_variant::eval)
+            {{.kind = removes, .number = 1}, {.kind = removes, .number = 2}}, command_variant::eval)
         == "EVAL " + std::string(guarded_release.text) + " 2 lock1 lock2 0 token1 token2 00");
 }
 
@@ -463,7 +459,7 @@ TEST_CASE("an extension of the plain protocol checks nothing of its master") {
     it.add_all({{.kind = extends, .number = 1}, {.kind = extends, .number = 2}});
     const std::vector<batch> sent = it.flush(1);
     std::string bytes;
-    outbox::write(bytes, sent[0], command_variant::evalsha, {});
+    it.box.write(bytes, sent[0], command_variant::evalsha, {});
     CHECK(
         unit::virtual_master::lines_of(bytes)
         == std::vector{
@@ -491,9 +487,9 @@ TEST_CASE("a removal is published on the masters that it names") {
     outbox_site it;
     it.add_all({{.kind = removes, .number = 1, .publishes = true}, {.kind = removes, .number = 2}});
     const std::vector<batch> sent = it.flush(1);
-    CHECK(words_of(sent[0], command_variant::evalsha, 0).back() == "00");
-    CHECK(words_of(sent[0], command_variant::evalsha, 1).back() == "10");
-    CHECK(words_of(sent[0], command_variant::evalsha, 2).back() == "00");
+    CHECK(words_of(it.box, sent[0], command_variant::evalsha, 0).back() == "00");
+    CHECK(words_of(it.box, sent[0], command_variant::evalsha, 1).back() == "10");
+    CHECK(words_of(it.box, sent[0], command_variant::evalsha, 2).back() == "00");
 }
 
 TEST_CASE("a call is an array of counted strings, after what is there") {
@@ -501,7 +497,7 @@ TEST_CASE("a call is an array of counted strings, after what is there") {
     it.add({.kind = removes, .publishes = true});
     std::string bytes = "before";
     const std::vector<batch> sent = it.flush();
-    outbox::write(bytes, sent.at(0), command_variant::evalsha, "the:epoch");
+    it.box.write(bytes, sent.at(0), command_variant::evalsha, "the:epoch");
     outbox::write_publishes(bytes, sent[0], 1);
     CHECK(
         bytes
@@ -515,7 +511,7 @@ TEST_CASE("in the plain protocol a call is one SET after another") {
     const std::vector<batch> sent = it.flush(1);
     CHECK(sent[0].native);
     std::string bytes;
-    outbox::write(bytes, sent[0], command_variant::native, "the:epoch");
+    it.box.write(bytes, sent[0], command_variant::native, "the:epoch");
     for (const std::string number : {"1", "2"}) {
         CHECK(
             unit::virtual_master::take_command(bytes)
@@ -529,7 +525,7 @@ TEST_CASE("in the plain protocol a call is one SET after another") {
     it.add({.number = 3});
     const std::vector<batch> next = it.flush(1);
     CHECK(!next[0].native);
-    CHECK(words_of(next[0], command_variant::evalsha)[4] == "lock3");
+    CHECK(words_of(it.box, next[0], command_variant::evalsha)[4] == "lock3");
 }
 
 TEST_CASE("the largest call has a word for each of its locks") {
@@ -544,7 +540,7 @@ TEST_CASE("the largest call has a word for each of its locks") {
                      .fence_ttl = fenced ? 90s : 0s,
                      .publishes = i % 2 == 0});
             }
-            const arguments words = words_of(it.flush().at(0), command_variant::evalsha);
+            const arguments words = words_of(it.box, it.flush().at(0), command_variant::evalsha);
             const std::size_t keys = (fenced ? 128 : 64) + (kind == removes ? 0 : 1);
             const std::size_t tokens = fenced && kind != acquires ? 128 : 64;
             CHECK(words[2] == std::to_string(keys));
