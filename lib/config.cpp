@@ -21,6 +21,18 @@ using detail::against;
 using detail::first_error;
 using detail::outside;
 
+// For a value that is no longer what the compiler let through, as after a cast.
+template <typename Enum>
+validation beyond(std::string_view field, Enum value, Enum last) {
+    return outside(
+        field,
+        static_cast<int>(value),
+        "",
+        0,
+        static_cast<int>(last),
+        "the values of the enumeration");
+}
+
 validation check_path(const std::string& path, const std::string& field) {
     // sockaddr_un has room for 108 bytes including the final zero.
     if (validation valid = outside(field, path.size(), "bytes", 1, 107, "as an absolute path");
@@ -33,6 +45,9 @@ validation check_path(const std::string& path, const std::string& field) {
 validation check_address(const endpoint& where, const std::string& name) {
     if (where.host.empty()) {
         return against(name + ".host", {}, "write a name or an address");
+    }
+    if (where.host.find('\0') != std::string::npos) { // the resolver would read a part of it
+        return against(name + ".host", where.host, "write it without NUL characters");
     }
     return first_error(
         {outside(name + ".host", where.host.size(), "characters", 1, 255),
@@ -55,7 +70,8 @@ validation check_user(const std::string& name, const std::string& password, std:
 
 validation check(const endpoint& where, const std::string& name) {
     return first_error(
-        {where.transport == transport::unix_socket ? check_path(where.path, name + ".path")
+        {beyond(name + ".transport", where.transport, transport::unix_socket),
+         where.transport == transport::unix_socket ? check_path(where.path, name + ".path")
                                                    : check_address(where, name),
          outside(name + ".database", where.database, "", 0, 65'535),
          check_user(where.username, where.password, name + ".username"),
@@ -119,6 +135,10 @@ validation check_change(const config& config) {
     if (!config.change) {
         return {};
     }
+    using action = member_change::action;
+    if (validation valid = beyond("change.what", config.change->what, action::remove); !valid) {
+        return valid;
+    }
     const std::string& master = config.change->master;
     if (config.protocol == protocol::plain) {
         return against("change", master, "only the guarded protocol has members");
@@ -147,6 +167,10 @@ validation check(const config& config) {
     const double factor = config.clock_drift_factor;
     return first_error(
         {check_masters(config.masters),
+         beyond("protocol", config.protocol, protocol::plain),
+         beyond("quarantine", config.quarantine, quarantine::off),
+         beyond("release_notifications", config.release_notifications, release_notifications::off),
+         beyond("log.level", config.log.level, log_level::off),
          check_change(config),
          check_times(config),
          factor >= 0 && factor <= 0.5

@@ -144,6 +144,30 @@ TEST_CASE("each warning is given, and has a text of its own") {
     CHECK(texts.size() == found.size());
 }
 
+TEST_CASE("a host with a NUL character is refused: the resolver would read a part of it") {
+    check_refused(
+        changed([](config& it) { it.masters[1].host.push_back('\0'); }),
+        {"masters[1].host", "NUL"});
+}
+
+TEST_CASE("a value beyond an enumeration is refused") {
+    const auto refused = [](std::string_view field, const std::function<void(config&)>& change) {
+        check_refused(changed(change), {field, " is 77; allowed: 0 to "});
+    };
+    refused("protocol", [](config& it) { it.protocol = static_cast<protocol>(77); });
+    refused("quarantine", [](config& it) { it.quarantine = static_cast<quarantine>(77); });
+    refused("release_notifications", [](config& it) {
+        it.release_notifications = static_cast<release_notifications>(77);
+    });
+    refused("log.level", [](config& it) { it.log.level = static_cast<log_level>(77); });
+    refused("masters[0].transport", [](config& it) {
+        it.masters[0].transport = static_cast<transport>(77);
+    });
+    refused("change.what", [](config& it) {
+        it.change = member_change{static_cast<member_change::action>(77), "a:6379"};
+    });
+}
+
 TEST_CASE("settings of TLS without a master that uses it are warned of: a password would be sent "
           "in clear") {
     for (const auto& set : std::vector<std::function<void(tls_options&)>>{
