@@ -29,6 +29,7 @@ public:
     void run() {
         votes();
         members();
+        missing();
         number();
         same_server();
         versions();
@@ -156,6 +157,36 @@ private:
                 fmt::format("a change of the members is not final: {}, planned on {}", plan, names),
                 "if nobody makes it at present: redlock members " + plan);
         }
+    }
+
+    // Members that are not in the list: for this client they are as masters that never reply.
+    void missing() {
+        std::vector<std::string> names;
+        for (const std::string& one : health_.members) {
+            if (std::ranges::count(how_.masters, one, name_of) == 0) {
+                names.push_back(one);
+            }
+        }
+        if (names.empty() || !outdated_on(health_, how_).empty()) {
+            return;
+        }
+        const std::size_t all = health_.members.size();
+        const std::size_t listed = all - names.size();
+        const std::size_t spare = listed - std::min(listed, health_.quorum);
+        add(severity::warning,
+            "members",
+            fmt::format(
+                "{} of the {} members {} not in this list: {}. This client tolerates {} failure{} "
+                "instead of {}",
+                names.size(),
+                all,
+                names.size() == 1 ? "is" : "are",
+                fmt::join(names, ", "),
+                spare == 0 ? "no" : std::to_string(spare),
+                spare == 1 ? "" : "s",
+                all - health_.quorum),
+            "add each of them to the list, here and in each client with this list, spelled as here "
+            "or with ?name=NAME");
     }
 
     void number() {

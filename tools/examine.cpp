@@ -107,6 +107,10 @@ public:
 private:
     void read_info() {
         reply info = master_.ask({"INFO"});
+        if (info.failed() && info.text.starts_with("NOAUTH")) { // as it will refuse all others
+            out_.wants_password = true;
+            throw connection_error(info.text);
+        }
         if (info.failed()) {
             out_.permissions.push_back({"+info", true, info.text});
         }

@@ -31,8 +31,9 @@ struct clock_sample {
 
 struct facts {
     std::string endpoint;
-    std::string unreachable;  ///< why; the rest is empty then
-    bool without_tls = false; ///< its URL asks for TLS, and the server replies without
+    std::string unreachable;     ///< why; the rest is empty then
+    bool wants_password = false; ///< none was given
+    bool without_tls = false;    ///< its URL asks for TLS, and the server replies without
     std::string run_id_of_other_connection;
     std::map<std::string, std::string> info;
     std::map<std::string, std::string> configuration; ///< readable by CONFIG GET

@@ -39,6 +39,14 @@ public:
           out_(out) {}
 
     void run() {
+        if (it_.wants_password) {
+            add(severity::broken,
+                "reachable",
+                "wants a password, and none was given: " + it_.unreachable,
+                "give it by --password-file or REDLOCK_PASSWORD; if the masters have different "
+                "passwords, in the URL of each");
+            return;
+        }
         if (!it_.unreachable.empty()) {
             add(severity::broken,
                 "reachable",

@@ -175,6 +175,16 @@ def _(quorum):
     assert 'wrong-sesame' not in json.dumps(report)
 
 
+@case('reachability: a missing password is told, and nothing that follows from it')
+def _(quorum):
+    founded(quorum)
+    quorum.masters[1].ask('CONFIG', 'SET', 'requirepass', 'sesame')
+    report = found(quorum, 'reachable', 'broken', 'wants a password, and none was given: NOAUTH',
+                   master=quorum.masters[1])
+    contains(json.dumps(report), 'REDLOCK_PASSWORD')
+    equal(report['verdict'], 'degraded')
+
+
 @case('quorum: no majority votes')
 def _(quorum):
     for master in quorum.masters[:2]:
@@ -188,6 +198,16 @@ def _():
         found(quorum, 'quorum', 'warning', 'tolerates no failure')
     with Quorum(4) as quorum:
         found(quorum, 'quorum', 'warning', 'as many failures as 3')
+
+
+@case('members: a list that lacks one')
+def _(quorum):
+    founded(quorum)
+    urls = quorum.env['REDLOCK_MASTERS'].split(',')
+    name = quorum.masters[2].name
+    report = found(quorum, 'members', 'warning', f'1 of the 3 members is not in this list: {name}. This client '
+                   'tolerates no failures instead of 1', env={'REDLOCK_MASTERS': ','.join(urls[:2])})
+    equal((report['verdict'], report['admitted']), ('warning', 2))
 
 
 @case('latency: masters that answer late')
