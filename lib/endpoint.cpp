@@ -177,7 +177,7 @@ endpoint::endpoint(std::string_view url) {
         username = view.user();
         password = view.password();
     } else if (view.has_userinfo()) {
-        refuse(url, "a user without a password; write user:password@ or :password@");
+        refuse(url, "a user without a password; write user:password or :password before the '@'");
     }
 
     const bool is_unix = transport == redlock::transport::unix_socket;

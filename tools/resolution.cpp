@@ -74,6 +74,14 @@ private:
 
     static void
     give(CLI::Option& option, const std::vector<std::string>& values, const std::string& where) {
+        if (values.empty()) {
+            throw failure(
+                exit_code::configuration,
+                fmt::format(
+                    "{}: the list is empty; write {}, or remove the line",
+                    where,
+                    option.get_items_expected_max() > 1 ? "one or more values" : "a value"));
+        }
         try {
             for (const std::string& one : values) {
                 option.add_result(
@@ -143,9 +151,10 @@ private:
     }
 
     void from_file() {
+        constexpr std::size_t longest = 1024 * 1024;
         std::vector<toml_entry> entries;
         try {
-            entries = read_toml(text_of_file(into_.config_file));
+            entries = read_toml(text_of_file(into_.config_file, longest));
         } catch (const std::invalid_argument& error) {
             throw failure(
                 exit_code::configuration, fmt::format("{}: {}", into_.config_file, error.what()));

@@ -22,7 +22,8 @@ namespace cli {
 namespace {
 
 std::string password_of(const std::string& path) {
-    std::istringstream text(text_of_file(path));
+    constexpr std::size_t longest = 64 * 1024;
+    std::istringstream text(text_of_file(path, longest));
     std::string line;
     std::getline(text, line);
     if (!line.empty() && line.back() == '\r') {
@@ -92,12 +93,16 @@ std::string option_of(const std::string& field) {
 
 } // namespace
 
-std::string text_of_file(const std::string& path) {
+std::string text_of_file(const std::string& path, std::size_t longest) {
     std::string out;
     int error = 0;
     if (std::FILE* const file = std::fopen(path.c_str(), "re")) {
         std::array<char, 4096> part{};
-        while (const std::size_t size = std::fread(part.data(), 1, part.size(), file)) {
+        while (out.size() <= longest) {
+            const std::size_t size = std::fread(part.data(), 1, part.size(), file);
+            if (size == 0) {
+                break;
+            }
             out.append(part.data(), size);
         }
         // A directory can be opened, but not read.
@@ -110,6 +115,12 @@ std::string text_of_file(const std::string& path) {
         throw failure(
             exit_code::configuration,
             fmt::format("{} cannot be read: {}", printable(path), std::strerror(error)));
+    }
+    if (out.size() > longest) {
+        throw failure(
+            exit_code::configuration,
+            fmt::format(
+                "{} is too large; allowed: at most {} KiB", printable(path), longest / 1024));
     }
     return out;
 }

@@ -7,6 +7,7 @@
 
 #include <redlock/config.hpp>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,9 +37,9 @@ struct settings {
     bool parent_death = false;
 };
 
-/// Returns the contents of a file. Throws `failure` with `exit_code::configuration` and the
-/// system's reason.
-std::string text_of_file(const std::string& path);
+/// Returns the contents of a file of at most `longest` bytes. Throws `failure` with
+/// `exit_code::configuration` and the system's reason, or the limit if the file is larger.
+std::string text_of_file(const std::string& path, std::size_t longest);
 
 /// Describes an invalid value in the terms of the tool: options, and durations as they are written.
 std::string in_options(const redlock::invalid_value& bad);

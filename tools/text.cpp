@@ -17,6 +17,7 @@
 #include <limits>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 namespace cli {
 namespace {
@@ -34,34 +35,49 @@ constexpr std::array units{
     unit{"s", 1'000},
     unit{"ms", 1}};
 
-// Other spellings that people use.
+char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
+
+// Other spellings that people use; empty if no unit is meant.
 std::string_view unit_meant(std::string_view word) {
+    if (word.empty()) {
+        return "s";
+    }
+    using spellings = std::array<std::string_view, 7>;
+    constexpr std::array<std::pair<std::string_view, spellings>, 5> known{{
+        {"ms", {"ms", "sm", "msec", "msecs", "millis", "millisecond", "milliseconds"}},
+        {"s", {"s", "sec", "secs", "second", "seconds"}},
+        {"m", {"m", "min", "mins", "minute", "minutes"}},
+        {"h", {"h", "hr", "hrs", "hour", "hours"}},
+        {"d", {"d", "day", "days"}},
+    }};
     std::string low;
-    std::transform(word.begin(), word.end(), std::back_inserter(low), [](unsigned char c) {
-        return static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-    });
-    if (low.starts_with("mi") && !low.starts_with("mil")) {
-        return "m";
-    }
-    if (low.starts_with("ms") || low.starts_with("mil") || low == "us" || low == "sm") {
-        return "ms";
-    }
-    for (const unit& one : units) {
-        if (low.starts_with(one.name.front())) {
-            return one.name;
+    std::transform(word.begin(), word.end(), std::back_inserter(low), lower);
+    for (const auto& [unit, all] : known) {
+        if (std::ranges::find(all, low) != all.end()) {
+            return unit;
         }
     }
-    return "s";
+    return "";
 }
 
 [[noreturn]] void refuse(std::string_view text, std::string_view digits, std::string_view word) {
     const auto* const why = word.empty() ? "has no unit" : "has an unknown unit";
-    throw std::invalid_argument(fmt::format(
-        "'{}' {}, did you mean {}{}? Units are ms, s, m, h and d",
-        printable(text),
-        why,
-        digits,
-        unit_meant(word)));
+    const bool one_part = text.size() == digits.size() + word.size();
+    word.remove_prefix(std::min(word.find_first_not_of(' '), word.size()));
+    const std::string_view meant = one_part ? unit_meant(word) : "";
+    throw std::invalid_argument(
+        meant.empty() ? fmt::format(
+            "'{}' {}; write whole numbers with ms, s, m, h or d, as in 500ms or 1m30s",
+            printable(text),
+            why)
+                      : fmt::format(
+                          "'{}' {}, did you mean {}{}? Units are ms, s, m, h and d",
+                          printable(text),
+                          why,
+                          digits,
+                          meant));
 }
 
 // Number of characters to insert, remove or change, or to swap with the next.
@@ -80,10 +96,6 @@ std::size_t distance(std::string_view a, std::string_view b) {
         }
     }
     return rows.back().back();
-}
-
-char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
 }
 
 std::size_t find_lower(std::string_view text, std::string_view wanted, std::size_t from) {

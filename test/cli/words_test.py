@@ -123,6 +123,14 @@ def _():
                 # values
                 (['run', '--wait', '5', *run], USAGE,
                  "--wait: '5' has no unit, did you mean 5s? Units are ms, s, m, h and d; see redlock run --help"),
+                (['run', '--ttl', '1e3s', *run], USAGE,
+                 "--ttl: '1e3s' has an unknown unit; write whole numbers with ms, s, m, h or d, as in 500ms or 1m30s; "
+                 'see redlock run --help'),
+                (['run', '--ttl', '10 seconds', *run], USAGE, "--ttl: '10 seconds' has an unknown unit, did you mean "
+                 '10s? Units are ms, s, m, h and d; see redlock run --help'),
+                (['run', '--ttl', '5s2', *run], USAGE,
+                 "--ttl: '5s2' has no unit; write whole numbers with ms, s, m, h or d, as in 500ms or 1m30s; "
+                 'see redlock run --help'),
                 (['run', '--wait', 'never', *run], USAGE,
                  "--wait: 'never' is not a wait; write none, forever or a duration such as 10s; see redlock run --help"),
                 (['run', '-E', '256', *run], USAGE,
@@ -144,6 +152,9 @@ def _():
                 (['run', '--masters', f'redis://:{SECRET}/x@h', *run], CONFIGURATION,
                  "master 'redis://...@...': an '@' after the host; in a user or password write '/' as %2F, '?' as "
                  "%3F, '@' as %40"),
+                (['run', '--masters', f'redis://{SECRET}@h:1', *run], CONFIGURATION,
+                 "master 'redis://...@...': a user without a password; write user:password or :password before the "
+                 "'@'"),
                 (['run', '--masters', f"redis://:{SECRET}'@'@h:x", *run], CONFIGURATION,
                  "master 'redis://...@...': the address is malformed; expected host:port"),
                 # members
@@ -212,6 +223,8 @@ def _(quorum):
             exactly="REDLOCK_NO_QUARANTINE: invalid value 'perhaps'; allowed: true, false")
     file = quorum.path('redlock.toml')
     for text, said in (('ttl = 5', "ttl: '5' has no unit"), ('ttl = ["1s", "2s"]', 'ttl: more than one value'),
+                       ('masters = []', 'masters: the list is empty; write one or more values, or remove the line'),
+                       ('ttl = []', 'ttl: the list is empty; write a value, or remove the line'),
                        ('wait = soon', 'wait: not valid TOML'), ('ttl', "not valid TOML (expected '=')")):
         file.write_text(text + '\n')
         refused(quorum, ['--config', file, *run], CONFIGURATION, f'{file}: line 1: {said}')
@@ -221,6 +234,12 @@ def _(quorum):
                 exactly='/no/such cannot be read: No such file or directory')
         refused(quorum, [option, quorum.directory, *run], CONFIGURATION, env=masters,
                 exactly=f'{quorum.directory} cannot be read: Is a directory')
+    for option, limit in (('--config', 1024), ('--password-file', 64)):
+        refused(quorum, [option, '/dev/zero', *run], CONFIGURATION, env=masters,
+                exactly=f'/dev/zero is too large; allowed: at most {limit} KiB')
+        file.write_text('#' * (limit * 1024 + 1))
+        refused(quorum, [option, file, *run], CONFIGURATION, env=masters,
+                exactly=f'{file} is too large; allowed: at most {limit} KiB')
     file.write_text('\n')
     contains(refused(quorum, ['--password-file', file, *run], CONFIGURATION, env=masters), 'first line', 'is empty')
 

@@ -105,7 +105,7 @@ TEST_CASE("a malformed URL is refused with what is wrong and with what is allowe
         {"http://h", "'http'", "redis, rediss or unix"},
         {"redis+tls://h", "redis+tls", "redis, rediss or unix"},
         {"redis://h#1", "#", "no meaning"},
-        {"redis://me@h", "", "user:password@"},
+        {"redis://me@h", "", "user:password"},
         {"redis://h?db=1", "'db'", "path"},
         {"redis://h/1?timeout=3", "timeout", "path"},
         {"unix://h/s", "h", "three slashes"},
