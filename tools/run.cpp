@@ -144,6 +144,7 @@ private:
                 return out;
             }
         }
+        session_->look_for_signal(); // one that came with the last reply
         if (session_->signal() != 0) {
             return 128 + session_->signal();
         }
@@ -194,7 +195,9 @@ private:
     }
 
     void listen_to_signals() {
-        add_ending_signals(signals_);
+        // The session has received these since before the acquire. A second set would miss a signal
+        // between the two.
+        session_->forward_signals([this](int number) { forward(number); });
         for (const int number : {SIGUSR1, SIGUSR2}) {
             signals_.add(number);
         }
@@ -204,12 +207,16 @@ private:
     void forward_next() {
         signals_.async_wait([this](const redlock::error_code& error, int number) {
             if (!error) {
-                if (supervisor_) {
-                    supervisor_->forward(number);
-                }
+                forward(number);
                 forward_next();
             }
         });
+    }
+
+    void forward(int number) {
+        if (supervisor_) {
+            supervisor_->forward(number);
+        }
     }
 
     void listen_to_supervisor() {

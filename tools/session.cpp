@@ -57,6 +57,9 @@ void session::listen() {
         if (!error) {
             signal_ = number;
             cancel_.emit(asio::cancellation_type::terminal);
+            if (forward_) {
+                forward_(number);
+            }
             listen();
         }
     });

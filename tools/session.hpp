@@ -14,6 +14,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include <chrono>
+#include <functional>
 #include <future>
 #include <utility>
 
@@ -80,6 +81,11 @@ public:
 
     /// The signal that asked the program to end; 0 if none.
     int signal() const noexcept { return signal_; }
+    /// Runs the handlers that are ready, so that `signal` shows one that has already come.
+    void look_for_signal() { io.poll(); }
+    /// Also passes each later signal on; one that has come but that `signal` does not show yet
+    /// counts as later.
+    void forward_signals(std::function<void(int)> to) { forward_ = std::move(to); }
 
 private:
     void listen();
@@ -87,6 +93,7 @@ private:
     asio::signal_set signals_;
     asio::cancellation_signal cancel_;
     int signal_ = 0;
+    std::function<void(int)> forward_;
 };
 
 /// Reports what an acquire waits for, while the object lives: at once if it is known why too few

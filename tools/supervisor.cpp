@@ -34,14 +34,21 @@ supervisor::supervisor(supervisor_rules rules)
     }
     // Processes that a killed supervisor leaves become children of this process.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    // Until the supervisor has a process group of its own, a signal to the tool's group reaches it
+    // as well. It must not die of it.
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_SETMASK, &all, &before);
     pid_ = ::fork();
     if (pid_ == 0) {
         ::close(ends[0]);
-        supervisor_process(ends[1], std::move(rules)).run();
+        supervisor_process(ends[1], std::move(rules), before).run();
     }
+    const int error = errno;
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
     ::close(ends[1]);
     if (pid_ < 0) {
-        const int error = errno;
         ::close(ends[0]);
         throw failure(
             exit_code::internal,

@@ -81,10 +81,8 @@ void send_to_children(int number) {
     }
 }
 
-// SIGTTOU would stop a background process that takes the terminal. It is blocked in the supervisor,
-// and for a moment in the command.
-void hand_terminal_to(pid_t group) {
-    ::tcsetpgrp(STDIN_FILENO, group);
+bool ends_a_program(int number) {
+    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
 }
 
 } // namespace
@@ -108,14 +106,13 @@ int kill_all_children() {
     }
 }
 
-supervisor_process::supervisor_process(int channel, supervisor_rules rules)
+supervisor_process::supervisor_process(
+    int channel, supervisor_rules rules, const sigset_t& mask_of_command)
     : channel_(channel),
       rules_(std::move(rules)),
+      mask_of_command_(mask_of_command),
       tool_group_(::getpgrp()),
       has_terminal_(::isatty(STDIN_FILENO) == 1 && ::tcgetpgrp(STDIN_FILENO) == tool_group_) {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::sigprocmask(SIG_SETMASK, &all, &mask_before_);
     // A signal that kills the tool's whole group must not reach the supervisor.
     ::setpgid(0, 0);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -184,11 +181,14 @@ void supervisor_process::hear() {
     case supervisor_order::kind::forward:
         if (leader_lives_) {
             ::kill(-leader_, order.value);
+            if (ends_a_program(order.value)) {
+                ::kill(-leader_, SIGCONT); // a stopped process does not receive it
+            }
         }
         break;
     case supervisor_order::kind::resume:
         if (leader_lives_) {
-            take_terminal(leader_);
+            hand_terminal_to(leader_);
             ::kill(-leader_, SIGCONT);
         }
         break;
@@ -233,7 +233,7 @@ void supervisor_process::start(redlock::time_point deadline, std::string variabl
 void supervisor_process::become_command(int failures, std::string variables) {
     const pid_t supervisor = ::getppid();
     ::setpgid(0, 0);
-    take_terminal(::getpid());
+    hand_terminal_to(::getpid());
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     // The supervisor may have died before the line above.
     if (::getppid() != supervisor) {
@@ -257,7 +257,7 @@ void supervisor_process::become_command(int failures, std::string variables) {
         words.push_back(word.data());
     }
     words.push_back(nullptr);
-    ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+    ::sigprocmask(SIG_SETMASK, &mask_of_command_, nullptr);
     ::execvp(words.front(), words.data());
     const int error = errno;
     [[maybe_unused]] const auto written = ::write(failures, &error, sizeof error);
@@ -363,7 +363,7 @@ void supervisor_process::reap() {
             siginfo_t stop{};
             if (::waitid(P_PID, static_cast<id_t>(one), &stop, WSTOPPED | WNOHANG) == 0
                 && stop.si_pid == one && has_terminal_) {
-                take_terminal(tool_group_);
+                hand_terminal_to(tool_group_);
                 report(supervisor_report::kind::stopped, stop.si_status);
             }
             continue; // its end is handled above
@@ -385,7 +385,7 @@ void supervisor_process::reap() {
 void supervisor_process::leader_ended(int status) {
     leader_lives_ = false;
     asked_.erase(std::remove(asked_.begin(), asked_.end(), leader_), asked_.end());
-    take_terminal(tool_group_);
+    hand_terminal_to(tool_group_);
     report(supervisor_report::kind::ended, status);
     if (phase_ == phase::running) { // other processes may stay
         leave(0);
@@ -409,14 +409,21 @@ void supervisor_process::report(supervisor_report::kind what, int value) const n
 }
 
 void supervisor_process::leave(int left) {
-    take_terminal(tool_group_);
+    hand_terminal_to(tool_group_);
     report(supervisor_report::kind::gone, left);
     ::_exit(0);
 }
 
-void supervisor_process::take_terminal(pid_t group) const {
-    if (has_terminal_) {
-        hand_terminal_to(group);
+// SIGTTOU would stop a background process that changes the foreground group. It is blocked in the
+// supervisor, and for a moment in the command.
+void supervisor_process::hand_terminal_to(pid_t group) const {
+    if (!has_terminal_) {
+        return;
+    }
+    // The shell has taken the terminal if it continues the tool in the background.
+    const pid_t now = ::tcgetpgrp(STDIN_FILENO);
+    if (now == tool_group_ || (leader_ > 0 && now == leader_)) {
+        ::tcsetpgrp(STDIN_FILENO, group);
     }
 }
 

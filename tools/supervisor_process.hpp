@@ -28,7 +28,8 @@ int kill_all_children();
 
 class supervisor_process {
 public:
-    supervisor_process(int channel, supervisor_rules rules);
+    /// To be created with all signals blocked. The command gets `mask_of_command`.
+    supervisor_process(int channel, supervisor_rules rules, const sigset_t& mask_of_command);
     [[noreturn]] void run();
 
 private:
@@ -47,13 +48,13 @@ private:
     void arm(redlock::time_point at) const;
     void report(supervisor_report::kind what, int value) const noexcept;
     [[noreturn]] void leave(int left);
-    void take_terminal(pid_t group) const;
+    void hand_terminal_to(pid_t group) const;
 
     int channel_;
     supervisor_rules rules_;
     int signals_ = -1;
     int timer_ = -1;
-    sigset_t mask_before_{};
+    sigset_t mask_of_command_;
     pid_t tool_group_;
     bool has_terminal_;
     phase phase_ = phase::idle;

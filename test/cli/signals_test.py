@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Signals and job control of `redlock run`: signals_test.py REDLOCK [CASE...]"""
+
+import os
+import pathlib
+import pty
+import signal
+import sys
+import threading
+
+import harness
+from harness import LIMIT_S, Quorum, Relay, Skip, case, ended, equal, main, until
+
+
+def state_of(pid):
+    return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]
+
+
+def child_of(pid):
+    """The only child of a process, once it is there."""
+    children = pathlib.Path(f'/proc/{pid}/task/{pid}/children')
+    return int(until(children.read_text, 'a child').split()[0])
+
+
+def unread(port):
+    """Whether a connection to this port has bytes that its client has not read."""
+    lines = [line.split() for line in pathlib.Path('/proc/net/tcp').read_text().splitlines()[1:]]
+    return any(int(words[2].split(':')[1], 16) == port and int(words[4].split(':')[1], 16) > 0 for words in lines)
+
+
+@case('a signal that comes with the last replies of the acquire ends the tool before the command starts')
+def _(quorum):
+    gate = threading.Event()
+
+    def held_back(master):
+        def change(data):
+            if master.keys():  # the master has granted the lock: this is its reply
+                gate.wait(LIMIT_S)
+            return data
+        return change
+    relays = [Relay(master, change=held_back(master)) for master in quorum.masters]
+    process = quorum.start('run', '--master-timeout', '5s', 'a', '--', 'sh', '-c', 'echo ran; exec sleep 600',
+                           env={'REDLOCK_MASTERS': ','.join(one.url for one in relays)})
+    until(lambda: all(master.keys() for master in quorum.masters), 'a granted lock')
+    process.send_signal(signal.SIGSTOP)
+    until(lambda: state_of(process.pid) == 'T', 'the stop of the tool')
+    gate.set()
+    for one in relays:
+        until(lambda one=one: unread(int(one.url.rpartition(':')[2])), 'a reply')
+    process.terminate()  # the tool finds the replies and the signal in one turn of its loop
+    process.send_signal(signal.SIGCONT)
+    out, _ = process.communicate(timeout=LIMIT_S)
+    equal((process.returncode, out), (128 + signal.SIGTERM, ''))
+    equal(quorum.keys(), [])
+
+
+@case('a signal to the whole group does not end the supervisor, however early it comes')
+def _():
+    library = os.environ.get('EARLY_SIGNAL')
+    if not library or not os.path.exists(library):
+        raise Skip('the module that sends an early signal is not built')
+    with Quorum() as quorum:
+        command = ['env', '-u', 'LD_PRELOAD', 'sh', '-c', 'exit 4']
+        ended(quorum.run('run', 'a', '--', *command, env={'LD_PRELOAD': library}), 4)
+
+
+@case('a stopped command gets the signals that end it')
+def _(quorum):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        process = quorum.start('run', 'a', '--', 'sh', '-c', 'echo $$; kill -STOP $$; exec sleep 600')
+        command = int(process.stdout.readline())
+        until(lambda command=command: state_of(command) == 'T', 'the stop of the command')
+        process.send_signal(number)
+        equal(process.wait(LIMIT_S), 128 + number)
+        equal(quorum.keys(), [])
+
+
+# Starts the tool as a shell with job control does, in the foreground or in the background. What stops in the foreground
+# continues in the background. Prints the tool's number, and at the end its status and the owner of the terminal.
+SHELL = '''
+import os, signal, sys
+foreground = sys.argv[1] == 'foreground'
+tool = os.fork()
+if tool == 0:
+    os.setpgid(0, 0)
+    if foreground:
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        os.tcsetpgrp(0, os.getpid())
+        signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execv(sys.argv[2], sys.argv[2:])
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+print('tool', tool, flush=True)
+if foreground:
+    os.waitpid(tool, os.WUNTRACED)
+    os.tcsetpgrp(0, os.getpgrp())
+    print('stopped', flush=True)
+    os.killpg(tool, signal.SIGCONT)
+status = os.waitstatus_to_exitcode(os.waitpid(tool, 0)[1])
+print('status', status, 'terminal', os.tcgetpgrp(0) == os.getpgrp(), flush=True)
+'''
+
+
+def in_shell(quorum, where, *words):
+    """The terminal of a shell that has started the tool."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(sys.executable, [sys.executable, '-c', SHELL, where, harness.TOOL, *words], quorum.env)
+
+    def finish():
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+    quorum.stack.callback(finish)
+    return terminal
+
+
+def line_with(terminal, what):
+    """The rest of the first line that has this in it."""
+    out = b''
+    while what not in out or b'\n' not in out.partition(what)[2]:
+        out += os.read(terminal, 1)
+    return out.partition(what)[2].strip().decode()
+
+
+@case('a command that continues in the background leaves the terminal to the shell')
+def _(quorum):
+    go = quorum.path('go')
+    os.mkfifo(go)
+    script = f'echo ready; read line < {go}; exit 4'  # without a child: a shell does not stop during a vfork
+    terminal = in_shell(quorum, 'foreground', 'run', 'a', '--', 'sh', '-c', script)
+    line_with(terminal, b'ready')
+    os.write(terminal, b'\x1a')
+    line_with(terminal, b'stopped')
+    go.write_text('go on\n')
+    equal(line_with(terminal, b'status '), '4 terminal True')
+
+
+@case('a command that was stopped because it read the terminal from the background can be ended')
+def _(quorum):
+    terminal = in_shell(quorum, 'background', 'run', 'a', '--', 'cat')
+    tool = int(line_with(terminal, b'tool '))
+    until(quorum.keys, 'the lock')
+    command = child_of(child_of(tool))
+    until(lambda: state_of(command) == 'T', 'the stop of the command')
+    os.kill(tool, signal.SIGTERM)
+    equal(line_with(terminal, b'status '), f'{128 + signal.SIGTERM} terminal True')
+    equal(quorum.keys(), [])
+
+
+if __name__ == '__main__':
+    main()
