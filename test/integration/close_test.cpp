@@ -66,6 +66,19 @@ TEST_CASE("closing ends waiters, releases what is let go, and closes the connect
     CHECK(site.me.count().waiting == 0);
 }
 
+TEST_CASE("the time of a release does not include that of the lock") {
+    quorum_fixture site(1);
+    lock mine = site.me.take("r");
+    for (int i = 0; i < 20; ++i) {
+        lock other = site.me.take("other");
+        CHECK(site.me.release(other) == release_result::released);
+    }
+    const auto before = clock::now();
+    diagnostics why;
+    CHECK(site.me.release(mine, &why) == release_result::released);
+    CHECK(why.elapsed <= clock::now() - before);
+}
+
 TEST_CASE("a closed manager says closed to everything, and can be closed again") {
     quorum_fixture site(1);
     lock mine = site.me.take("r");

@@ -129,6 +129,26 @@ TEST_CASE("a renewal that works after many that didn't saves the lock") {
     CHECK(it.engine.count().renewed >= 1);
 }
 
+TEST_CASE("after a renewal that worked, one that fails is tried again as soon as the first") {
+    quorum_with_lock it(3, renewed());
+    const auto fail = [&] {
+        it.masters[0].replies["EVALSHA"] = it.masters[1].replies["EVALSHA"] = "-BUSY script\r\n";
+    };
+    const auto failed = [&](std::uint64_t times) {
+        return it.run_while_not([&] { return it.engine.count().renewals_failed >= times; });
+    };
+    fail();
+    it.run_until(it.got.deadline - 2s); // the delay has grown
+    it.masters[0].replies.clear();
+    REQUIRE(it.run_while_not([&] { return it.engine.count().renewed == 1; }));
+    fail();
+    const std::uint64_t before = it.engine.count().renewals_failed;
+    REQUIRE(failed(before + 1));
+    const time_point since = it.now();
+    REQUIRE(failed(before + 2));
+    CHECK(it.now() - since < 100ms);
+}
+
 TEST_CASE("a loss is signalled by the timer, also while an extension is in flight") {
     for (const bool timers_first : {false, true}) {
         started_quorum it(3);
