@@ -27,7 +27,6 @@ constexpr auto settle_time = 500ms;
 std::optional<std::size_t> allocated() {
 #if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
 #if __GLIBC_PREREQ(2, 33)
-    ::malloc_trim(0); // what earlier rounds have freed is free
     const auto found = ::mallinfo2();
     if (found.uordblks > 0) {
         return found.uordblks + found.hblkhd;

@@ -21,7 +21,7 @@ using detail::against;
 using detail::first_error;
 using detail::outside;
 
-// For a value that is no longer what the compiler let through, as after a cast.
+// A cast can make a value that the enumeration does not have.
 template <typename Enum>
 validation beyond(std::string_view field, Enum value, Enum last) {
     return outside(

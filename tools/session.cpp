@@ -1,6 +1,7 @@
 #include "session.hpp"
 
 #include "exit_code.hpp"
+#include "terminating_signals.hpp"
 
 #include <boost/asio/detached.hpp>
 #include <boost/asio/error.hpp>
@@ -168,7 +169,7 @@ bool held_by_another(const redlock::error_code& error, const redlock::diagnostic
 }
 
 void add_ending_signals(asio::signal_set& to) {
-    for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
+    for (const int number : terminating_signals) {
         struct sigaction before {};
         if (::sigaction(number, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
             to.add(number);

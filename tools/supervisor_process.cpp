@@ -1,5 +1,7 @@
 #include "supervisor_process.hpp"
 
+#include "terminating_signals.hpp"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -79,10 +81,6 @@ void send_to_children(int number) {
     for (const pid_t one : children()) {
         ::kill(one, number);
     }
-}
-
-bool ends_a_program(int number) {
-    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
 }
 
 } // namespace
@@ -181,7 +179,7 @@ void supervisor_process::hear() {
     case supervisor_order::kind::forward:
         if (leader_lives_) {
             ::kill(-leader_, order.value);
-            if (ends_a_program(order.value)) {
+            if (std::ranges::count(terminating_signals, order.value) > 0) {
                 ::kill(-leader_, SIGCONT); // a stopped process does not receive it
             }
         }

@@ -147,8 +147,8 @@ private:
     batch& batch_for(const command& what, bool alone, time_point now);
 
     pool<batch> batches_;
-    std::vector<handle> open_; // of this turn
-    std::vector<arguments> texts_;
+    std::vector<handle> open_;     // of this turn
+    std::vector<arguments> texts_; // of the calls in `open_`, in that order; the rest is spare
     std::vector<handle> sending_;
     std::uint32_t turn_ = 1;
     bool full_ = false;

@@ -53,7 +53,7 @@ public:
 
     const T* find(handle name) const noexcept { return const_cast<pool*>(this)->find(name); }
 
-    /// The object whose handle has this index, or null if there is none now.
+    /// Returns the object with this index, or null if the place is free.
     T* find(std::uint32_t index) noexcept {
         T& found = at(index);
         return found.self.index == index ? &found : nullptr;

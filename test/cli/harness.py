@@ -79,6 +79,14 @@ class Skip(Exception):
     """What the case needs is not there."""
 
 
+def with_module(variable):
+    """The environment in which a module of the tests is loaded into the tool. Its path is in this variable."""
+    library = os.environ.get(variable)
+    if not library or not os.path.exists(library):
+        raise Skip(f'the module of {variable} is not built')
+    return {'LD_PRELOAD': library}
+
+
 class ServerError(Exception):
     pass
 

@@ -12,8 +12,8 @@ import time
 
 import harness
 from harness import (
-    CONFIGURATION, HELD, INTERNAL, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Quorum, Relay, Skip,
-    alive, case, contains, ended, equal, main, until)
+    CONFIGURATION, HELD, INTERNAL, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Quorum, Relay,
+    alive, case, contains, ended, equal, main, until, with_module)
 
 # A heart that beats into a file, on the clock that leases are measured with, and does not listen.
 HEART = '''
@@ -577,12 +577,9 @@ def _(quorum):
 
 @case('a command that ends while its supervisor looks for others has its status passed on')
 def _():
-    library = os.environ.get('SLOW_LOOK')
-    if not library or not os.path.exists(library):
-        raise Skip('the module that slows looks down is not built')
+    slow = with_module('SLOW_LOOK')
     with Quorum() as quorum:
-        command = ['env', '-u', 'LD_PRELOAD', 'sh', '-c', 'sleep 0.1; exit 4']
-        ended(quorum.run('run', 'a', '--', *command, env={'LD_PRELOAD': library}), 4)
+        ended(quorum.run('run', 'a', '--', 'env', '-u', 'LD_PRELOAD', 'sh', '-c', 'sleep 0.1; exit 4', env=slow), 4)
 
 
 @case('a signal while masters are slow to release the lock leaves the status the command\'s')

@@ -9,7 +9,7 @@ import sys
 import threading
 
 import harness
-from harness import LIMIT_S, Quorum, Relay, Skip, case, ended, equal, main, until
+from harness import LIMIT_S, Quorum, Relay, case, ended, equal, main, until, with_module
 
 
 def state_of(pid):
@@ -56,12 +56,9 @@ def _(quorum):
 
 @case('a signal to the whole group does not end the supervisor, however early it comes')
 def _():
-    library = os.environ.get('EARLY_SIGNAL')
-    if not library or not os.path.exists(library):
-        raise Skip('the module that sends an early signal is not built')
+    early = with_module('EARLY_SIGNAL')
     with Quorum() as quorum:
-        command = ['env', '-u', 'LD_PRELOAD', 'sh', '-c', 'exit 4']
-        ended(quorum.run('run', 'a', '--', *command, env={'LD_PRELOAD': library}), 4)
+        ended(quorum.run('run', 'a', '--', 'env', '-u', 'LD_PRELOAD', 'sh', '-c', 'exit 4', env=early), 4)
 
 
 @case('a stopped command gets the signals that end it')

@@ -34,7 +34,7 @@ std::vector<std::string> view::picture(std::size_t rows) {
         found.lost,
         found.stale));
     add_masters(lines);
-    // Above the rest, which is cut off first where there is no room.
+    // First, because a screen that is too small cuts off the end.
     add_timeline(lines, std::clamp(left, events_min, events_max));
     add_lock(lines);
     add_workers(lines);
