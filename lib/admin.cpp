@@ -2,6 +2,7 @@
 #include "core/member_list.hpp"
 #include "core/validity.hpp"
 #include "settings_of.hpp"
+#include "value_checks.hpp"
 
 #include <redlock/admin.hpp>
 
@@ -218,6 +219,7 @@ held_locks list(const config& quorum) {
 force_result force_release(const config& quorum, std::string_view resource, force when) {
     validate(quorum).value();
     validate_resource(resource).value();
+    detail::beyond("when", when, force::at_once).value();
     std::string key;
     core::assign_lock_key(key, quorum.key_prefix, resource);
     const std::string record_key = core::record_key(quorum.key_prefix);

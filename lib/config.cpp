@@ -18,24 +18,16 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 
 using detail::against;
+using detail::beyond;
 using detail::first_error;
 using detail::outside;
-
-// A cast can make a value that the enumeration does not have.
-template <typename Enum>
-validation beyond(std::string_view field, Enum value, Enum last) {
-    return outside(
-        field,
-        static_cast<int>(value),
-        "",
-        0,
-        static_cast<int>(last),
-        "the values of the enumeration");
-}
+using detail::without_nul;
 
 validation check_path(const std::string& path, const std::string& field) {
     // sockaddr_un has room for 108 bytes including the final zero.
-    if (validation valid = outside(field, path.size(), "bytes", 1, 107, "as an absolute path");
+    if (validation valid = first_error(
+            {outside(field, path.size(), "bytes", 1, 107, "as an absolute path"),
+             without_nul(field, path)});
         !valid || path.front() == '/') {
         return valid;
     }
@@ -46,11 +38,9 @@ validation check_address(const endpoint& where, const std::string& name) {
     if (where.host.empty()) {
         return against(name + ".host", {}, "write a name or an address");
     }
-    if (where.host.find('\0') != std::string::npos) { // the resolver would read a part of it
-        return against(name + ".host", where.host, "write it without NUL characters");
-    }
     return first_error(
         {outside(name + ".host", where.host.size(), "characters", 1, 255),
+         without_nul(name + ".host", where.host),
          outside(name + ".port", where.port, "", 1, 65'535)});
 }
 
@@ -63,7 +53,7 @@ validation check_name(const std::string& name, const std::string& field) {
 
 validation check_user(const std::string& name, const std::string& password, std::string field) {
     if (name.empty() || !password.empty()) {
-        return {};
+        return without_nul(field, name); // no server has such a user
     }
     return against(std::move(field), name, "a user needs a password");
 }
@@ -160,7 +150,12 @@ validation check_client(const config& config) {
                    ? against("tls.private_key_file", {}, "a certificate needs its private key")
                    : against("tls.certificate_file", {}, "a private key needs its certificate");
     }
-    return check_user(config.username, config.password, "username");
+    return first_error(
+        {without_nul("tls.ca_file", config.tls.ca_file),
+         without_nul("tls.certificate_file", config.tls.certificate_file),
+         without_nul("tls.private_key_file", config.tls.private_key_file),
+         without_nul("tls.server_name", config.tls.server_name),
+         check_user(config.username, config.password, "username")});
 }
 
 validation check(const config& config) {

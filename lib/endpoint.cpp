@@ -176,6 +176,9 @@ endpoint::endpoint(std::string_view url) {
     if (view.has_password()) {
         username = view.user();
         password = view.password();
+        if (username.find('\0') != std::string::npos) {
+            refuse(url, "the user has a NUL character (%00)");
+        }
     } else if (view.has_userinfo()) {
         refuse(url, "a user without a password; write user:password or :password before the '@'");
     }
@@ -206,6 +209,9 @@ endpoint::endpoint(std::string_view url) {
         }
         if (path.size() < 2) {
             refuse(url, "the path of the socket is missing");
+        }
+        if (path.find('\0') != std::string::npos) { // the system would read a part of it
+            refuse(url, "the path of the socket has a NUL character (%00)");
         }
         return;
     }

@@ -31,6 +31,16 @@ milliseconds drift_during(milliseconds ttl, const config& config) {
     return std::chrono::ceil<milliseconds>(drift_of(config).of(ttl));
 }
 
+validation check_enumerations(const acquire_options& options) {
+    if (validation valid = beyond("renew", options.renew, renewal::off); !valid) {
+        return valid;
+    }
+    if (validation valid = beyond("order", options.order, fairness::fifo); !valid) {
+        return valid;
+    }
+    return beyond("mode", options.mode, lock_mode::writer);
+}
+
 // The reason for a refusal that does not depend on the margins.
 validation check_ttl(milliseconds ttl, const config& config) {
     if (ttl.count() >= 1 && ttl <= config.max_ttl) {
@@ -40,6 +50,9 @@ validation check_ttl(milliseconds ttl, const config& config) {
 }
 
 validation check_options(const acquire_options& options, const config& config) {
+    if (validation valid = check_enumerations(options); !valid) {
+        return valid;
+    }
     if (validation valid = check_ttl(options.ttl, config); !valid) {
         return valid;
     }
@@ -133,8 +146,8 @@ validation check_several(const lock_request& wanted, const config& rules) {
     if (validation valid = first_error(
             {outside("resources", wanted.resources.size(), "names", 1, resources_max),
              guarded_only(rules, with),
-             unordered(wanted.options, with),
-             exclusive_only(wanted.options, with)});
+             exclusive_only(wanted.options, with),
+             unordered(wanted.options, with)});
         !valid) {
         return valid;
     }
@@ -151,8 +164,8 @@ validation check_slots(const lock_request& wanted, const config& rules) {
     return first_error(
         {validate_pool(wanted.resource, size),
          outside("count", wanted.wants, "", 1, std::min(size, resources_max)),
-         unordered(wanted.options, "a slot"),
          exclusive_only(wanted.options, "a slot"),
+         unordered(wanted.options, "a slot"),
          wanted.wants > 1 ? guarded_only(rules, "several slots") : validation()});
 }
 
@@ -184,8 +197,14 @@ validation validate_extension(milliseconds ttl, const config& config) {
 }
 
 validation exclusive_only(const acquire_options& options, const char* with) {
-    return only(
-        options.mode == lock_mode::exclusive, "mode", to_string(options.mode), "exclusive", with);
+    return first_error(
+        {check_enumerations(options),
+         only(
+             options.mode == lock_mode::exclusive,
+             "mode",
+             to_string(options.mode),
+             "exclusive",
+             with)});
 }
 
 validation validate_pool(std::string_view pool, std::size_t size) {

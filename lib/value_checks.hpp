@@ -43,8 +43,28 @@ validation outside(
     return invalid_value{std::string(field), number(value), unit, number(low), number(high), rule};
 }
 
+/// A cast can make a value that the enumeration does not have.
+template <typename Enum>
+validation beyond(std::string_view field, Enum value, Enum last) {
+    return outside(
+        field,
+        static_cast<int>(value),
+        "",
+        0,
+        static_cast<int>(last),
+        "the values of the enumeration");
+}
+
 inline validation against(std::string field, std::string value, std::string rule) {
     return invalid_value{std::move(field), std::move(value), {}, {}, {}, std::move(rule)};
+}
+
+/// For texts that become C strings: only the part before a NUL character would be used.
+inline validation without_nul(std::string_view field, const std::string& value) {
+    if (value.find('\0') == std::string::npos) {
+        return {};
+    }
+    return against(std::string(field), value, "write it without NUL characters");
 }
 
 inline validation first_error(std::initializer_list<validation> of) {

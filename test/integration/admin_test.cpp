@@ -38,6 +38,8 @@ TEST_CASE("list and force_release refuse what they cannot do") {
     quorum_fixture site(3);
     config how = config_for(site.masters.urls());
     CHECK_THROWS_AS(admin::force_release(how, ""), std::invalid_argument);
+    CHECK_THROWS_AS(
+        admin::force_release(how, "r", static_cast<admin::force>(7)), std::invalid_argument);
     how.key_prefix.clear();
     CHECK_THROWS_AS(admin::list(how), std::invalid_argument);
     how.masters.clear();

@@ -144,10 +144,34 @@ TEST_CASE("each warning is given, and has a text of its own") {
     CHECK(texts.size() == found.size());
 }
 
-TEST_CASE("a host with a NUL character is refused: the resolver would read a part of it") {
-    check_refused(
-        changed([](config& it) { it.masters[1].host.push_back('\0'); }),
-        {"masters[1].host", "NUL"});
+TEST_CASE("a text with a NUL character is refused where a C string is used") {
+    using member = std::string& (*)(config&);
+    struct {
+        std::string_view field;
+        member of;
+    } const texts[] = {
+        {"masters[1].host", [](config& it) -> std::string& { return it.masters[1].host; }},
+        {"masters[1].username", [](config& it) -> std::string& { return it.masters[1].username; }},
+        {"masters[2].path", [](config& it) -> std::string& { return it.masters[2].path; }},
+        {"username", [](config& it) -> std::string& { return it.username; }},
+        {"tls.ca_file", [](config& it) -> std::string& { return it.tls.ca_file; }},
+        {"tls.certificate_file",
+         [](config& it) -> std::string& { return it.tls.certificate_file; }},
+        {"tls.private_key_file",
+         [](config& it) -> std::string& { return it.tls.private_key_file; }},
+        {"tls.server_name", [](config& it) -> std::string& { return it.tls.server_name; }},
+    };
+    config fine = good();
+    fine.masters = {"redis://a", "redis://me:s3cret@b", "unix:///c"};
+    fine.password = std::string("s3cret\0", 7); // is sent with its length
+    fine.tls.certificate_file = fine.tls.private_key_file = "pem";
+    CHECK(validate(fine).has_value());
+    for (const auto& text : texts) {
+        config bad = fine;
+        text.of(bad) += std::string("x\0y", 3);
+        check_refused(
+            bad, {std::string(text.field) + " is '", "x\\x00y'; write it without NUL characters"});
+    }
 }
 
 TEST_CASE("a value beyond an enumeration is refused") {
@@ -166,6 +190,15 @@ TEST_CASE("a value beyond an enumeration is refused") {
     refused("change.what", [](config& it) {
         it.change = member_change{static_cast<member_change::action>(77), "a:6379"};
     });
+}
+
+TEST_CASE("a value beyond an enumeration is refused in the options of an acquire") {
+    check_refused(
+        acquire_options{.renew = static_cast<renewal>(77)}, {"renew is 77; allowed: 0 to 1"});
+    check_refused(
+        acquire_options{.order = static_cast<fairness>(77)}, {"order is 77; allowed: 0 to 1"});
+    check_refused(
+        acquire_options{.mode = static_cast<lock_mode>(77)}, {"mode is 77; allowed: 0 to 2"});
 }
 
 TEST_CASE("settings of TLS without a master that uses it are warned of: a password would be sent "

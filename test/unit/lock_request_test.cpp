@@ -141,6 +141,16 @@ TEST_CASE("lock request: a refusal names the value and what is allowed") {
              .uses = token_use::take,
              .token = token})
         == "wait is 'forever'; allowed: 0 ms, with a token of your own");
+    const acquire_options mode{.mode = static_cast<lock_mode>(7)};
+    const acquire_options order{.order = static_cast<fairness>(7)};
+    for (const lock_request& wanted : std::vector<lock_request>{
+             {.names = "r"}, {.names = {"a", "b"}}, {.names = "p", .pool_size = 3}}) {
+        lock_request one = wanted;
+        one.options = mode;
+        CHECK(why(one) == "mode is 7; allowed: 0 to 2, the values of the enumeration");
+        one.options = order;
+        CHECK(why(one) == "order is 7; allowed: 0 to 1, the values of the enumeration");
+    }
 }
 
 }} // namespace lock_request_test
