@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`redlock run`, as a command meets it: run_test.py REDLOCK [CASE...]"""
 
+import contextlib
 import os
 import pathlib
 import pty
@@ -29,6 +30,17 @@ with open(sys.argv[1], 'a') as out:
 
 def now():
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@contextlib.contextmanager
+def reaping():
+    """Orphans among the descendants of this process become its children."""
+    PR_SET_CHILD_SUBREAPER = 36
+    equal(harness.LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1), 0)
+    try:
+        yield
+    finally:
+        harness.LIBC.prctl(PR_SET_CHILD_SUBREAPER, 0)
 
 
 def heart(path):
@@ -744,6 +756,31 @@ def _(quorum):
     between.kill()
     until(lambda: not alive(tool) and not alive(command), 'the end of both')
     equal(quorum.keys(), [])  # released, as after TERM
+
+
+# A child of it becomes the tool when this process has ended. Prints the number of the child.
+SHORT_LIVED = '''
+import os, sys, time
+os.setsid()
+mine = os.getpid()
+tool = os.fork()
+if tool == 0:
+    while os.getppid() == mine:
+        time.sleep(0.001)
+    os.execv(sys.argv[1], sys.argv[1:])
+print(tool, flush=True)
+'''
+
+
+@case('--parent-death: the tool ends at once if the process that started it had ended before')
+def _(quorum):
+    with reaping():
+        for option, outcome in (('--parent-death', -signal.SIGTERM), ('--parent-death=false', 0)):
+            short_lived = subprocess.run(
+                [sys.executable, '-c', SHORT_LIVED, harness.TOOL, 'run', option, 'a', '--', 'true'],
+                env=quorum.env, stdout=subprocess.PIPE, text=True, check=True, timeout=harness.LIMIT_S)
+            _, status = os.waitpid(int(short_lived.stdout), 0)
+            equal(os.waitstatus_to_exitcode(status), outcome)
 
 
 @case('without --parent-death the tool lives on')
