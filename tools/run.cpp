@@ -56,17 +56,23 @@ public:
     run(const run&) = delete;
     run& operator=(const run&) = delete;
 
-    run_end end() {
+    /// Returns the exit status.
+    int end() {
         if (const int refused = acquire(); refused >= 0) {
-            return {refused, false};
+            return refused;
         }
         watch();
         while (!gone_) {
             session_->io.run_one();
         }
         supervisor_.reset();
-        const int status = finish();
-        return {status, lost_.has_value() && session_->signal() == 0};
+        return finish();
+    }
+
+    /// Whether the lock was lost while the command ran, and no signal has asked us to end.
+    bool lost_by_itself() {
+        session_->look_for_signal();
+        return lost_.has_value() && session_->signal() == 0;
     }
 
 private:
@@ -464,7 +470,16 @@ run_end run_under_lock(
     if (const int error = look_for(command.front()); error != 0) {
         return {run::not_started(command.front(), error, false), false};
     }
-    return run(std::move(options), std::move(configuration), std::move(command)).end();
+    run_end out;
+    std::optional<pending_signals> closing;
+    {
+        run one(std::move(options), std::move(configuration), std::move(command));
+        out.status = one.end();
+        closing.emplace(); // the session does not listen any more while it closes
+        out.lost = one.lost_by_itself();
+    }
+    out.lost = !closing->take() && out.lost;
+    return out;
 }
 
 } // namespace cli

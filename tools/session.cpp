@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 #include <stdexcept>
 
 namespace cli {
@@ -28,6 +27,16 @@ redlock::lock_manager made_of(asio::io_context& io, redlock::config configuratio
 bool decided(const redlock::master_health& one) {
     return one.state != redlock::master_state::connecting
            && one.state != redlock::master_state::founding;
+}
+
+template <typename Visit>
+void for_each_ending_signal(Visit visit) {
+    for (const int number : terminating_signals) {
+        struct sigaction now {};
+        if (::sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) {
+            visit(number);
+        }
+    }
 }
 
 } // namespace
@@ -169,12 +178,26 @@ bool held_by_another(const redlock::error_code& error, const redlock::diagnostic
 }
 
 void add_ending_signals(asio::signal_set& to) {
-    for (const int number : terminating_signals) {
-        struct sigaction before {};
-        if (::sigaction(number, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
-            to.add(number);
-        }
+    for_each_ending_signal([&to](int number) { to.add(number); });
+}
+
+pending_signals::pending_signals() noexcept {
+    ::sigemptyset(&blocked_);
+    for_each_ending_signal([this](int number) { ::sigaddset(&blocked_, number); });
+    ::sigprocmask(SIG_BLOCK, &blocked_, &before_);
+}
+
+pending_signals::~pending_signals() {
+    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
+
+bool pending_signals::take() const noexcept {
+    constexpr timespec no_wait{};
+    bool any = false;
+    while (::sigtimedwait(&blocked_, nullptr, &no_wait) > 0) {
+        any = true;
     }
+    return any;
 }
 
 } // namespace cli

@@ -13,6 +13,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <signal.h>
+
 #include <chrono>
 #include <functional>
 #include <future>
@@ -120,5 +122,22 @@ int ended_with(
 
 /// Adds the signals that end a program, except for ignored ones, as with nohup.
 void add_ending_signals(asio::signal_set& to);
+
+/// While it lives, the signals that `add_ending_signals` adds are pending. Afterwards they have
+/// their effect. Only for a program of one thread.
+class pending_signals {
+public:
+    pending_signals() noexcept;
+    ~pending_signals();
+    pending_signals(const pending_signals&) = delete;
+    pending_signals& operator=(const pending_signals&) = delete;
+
+    /// Takes those that have come, and returns whether there was one.
+    bool take() const noexcept;
+
+private:
+    sigset_t blocked_{};
+    sigset_t before_{};
+};
 
 } // namespace cli

@@ -7,9 +7,10 @@ import pty
 import signal
 import sys
 import threading
+import time
 
 import harness
-from harness import LIMIT_S, Quorum, Relay, case, ended, equal, main, until, with_module
+from harness import LIMIT_S, Quorum, Relay, case, contains, ended, equal, main, until, with_module
 
 
 def state_of(pid):
@@ -70,6 +71,29 @@ def _(quorum):
         process.send_signal(number)
         equal(process.wait(LIMIT_S), 128 + number)
         equal(quorum.keys(), [])
+
+
+@case('elect: a signal ends the tool at whatever moment between two terms it comes')
+def _(quorum):
+    timeout_ms = 1_500  # the release of a lost term takes this long if no master replies, and so does the closing
+    tools = [quorum.start('elect', '--ttl', '1s', '--max-ttl', '1s', '--master-timeout', f'{timeout_ms}ms', f'e{number}',
+                          '--', 'sh', '-c', 'echo leads; exec sleep 600') for number in range(12)]
+    for tool in tools:
+        equal(tool.stdout.readline(), 'leads\n')
+    for master in quorum.masters:
+        master.signal(signal.SIGSTOP)
+
+    def ends(number, tool):
+        contains(tool.stderr.readline(), 'lost')
+        time.sleep(number / len(tools) * 2.4 * timeout_ms / 1_000)
+        tool.terminate()
+        tool.communicate(timeout=LIMIT_S)
+    threads = [threading.Thread(target=ends, args=each, daemon=True) for each in enumerate(tools)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(4 * timeout_ms / 1_000)
+    equal([number for number, tool in enumerate(tools) if tool.poll() is None], [], 'still running')
 
 
 # Starts the tool as a shell with job control does, in the foreground or in the background. What stops in the foreground
