@@ -28,8 +28,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Interval and limit of the wait for processes that die.
-constexpr milliseconds look_again{20};
+// Interval and limit of the wait for processes that die. The death of a process makes its children
+// ours: each round reaches one level of a tree, all of which has to be dead within the kill margin.
+constexpr milliseconds look_again{1};
 constexpr seconds dying_max{10};
 
 // The parent of a process, or -1.
@@ -114,6 +115,8 @@ supervisor_process::supervisor_process(
     // A signal that kills the tool's whole group must not reach the supervisor.
     ::setpgid(0, 0);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    // If the tool dies, this process must act, even if it is stopped.
+    ::prctl(PR_SET_PDEATHSIG, SIGCONT);
     ::prctl(PR_SET_NAME, "redlock-superv");
     sigset_t child;
     ::sigemptyset(&child);
@@ -129,7 +132,13 @@ void supervisor_process::run() {
         if (::poll(waits.data(), waits.size(), -1) < 0) {
             continue;
         }
-        // The clock first: an order to continue may come too late.
+        // The orders first: the lease may have been renewed while this process was stopped.
+        if (waits[0].fd >= 0 && waits[0].revents != 0) {
+            while (hear()) {
+            }
+            waits[0].fd = channel_;
+            look_at_clock();
+        }
         if (waits[2].revents != 0) {
             std::uint64_t expirations = 0;
             [[maybe_unused]] const auto size = ::read(timer_, &expirations, sizeof expirations);
@@ -141,18 +150,14 @@ void supervisor_process::run() {
             }
             reap();
         }
-        if (waits[0].fd >= 0 && waits[0].revents != 0) {
-            hear();
-            waits[0].fd = channel_;
-        }
     }
 }
 
-void supervisor_process::hear() {
+bool supervisor_process::hear() {
     std::array<char, 8192> packet{};
     const ssize_t size = ::recv(channel_, packet.data(), packet.size(), MSG_DONTWAIT);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
-        return;
+        return false;
     }
     supervisor_order order;
     if (size < static_cast<ssize_t>(sizeof order)) {
@@ -162,7 +167,7 @@ void supervisor_process::hear() {
         }
         channel_ = -1 - channel_; // poll ignores it; reports are still tried
         end_by(redlock::clock::now() + rules_.grace);
-        return;
+        return false;
     }
     std::memcpy(&order, packet.data(), sizeof order);
     const redlock::time_point time{redlock::clock::duration(order.time_ns)};
@@ -180,16 +185,23 @@ void supervisor_process::hear() {
         if (leader_lives_) {
             ::kill(-leader_, order.value);
             if (std::ranges::count(terminating_signals, order.value) > 0) {
-                ::kill(-leader_, SIGCONT); // a stopped process does not receive it
+                resume(); // a stopped process does not receive it
             }
         }
         break;
     case supervisor_order::kind::resume:
         if (leader_lives_) {
             hand_terminal_to(leader_);
-            ::kill(-leader_, SIGCONT);
+            resume();
         }
         break;
+    }
+    return true;
+}
+
+void supervisor_process::resume() const {
+    if (redlock::clock::now() < kill_at_) { // the order may come too late
+        ::kill(-leader_, SIGCONT);
     }
 }
 
@@ -204,9 +216,10 @@ void supervisor_process::start(redlock::time_point deadline, std::string variabl
         report(supervisor_report::kind::failed, errno);
         leave(0);
     }
+    const pid_t self = ::getpid();
     leader_ = ::fork();
     if (leader_ == 0) {
-        become_command(failures[1], std::move(variables));
+        become_command(self, failures[1], std::move(variables));
     }
     const int fork_error = errno;
     ::close(failures[1]);
@@ -225,11 +238,11 @@ void supervisor_process::start(redlock::time_point deadline, std::string variabl
     phase_ = phase::running;
     report(supervisor_report::kind::started, leader_);
     set_deadline(deadline);
+    look_at_clock();
     reap();
 }
 
-void supervisor_process::become_command(int failures, std::string variables) {
-    const pid_t supervisor = ::getppid();
+void supervisor_process::become_command(pid_t supervisor, int failures, std::string variables) {
     ::setpgid(0, 0);
     hand_terminal_to(::getpid());
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -268,7 +281,6 @@ void supervisor_process::set_deadline(redlock::time_point deadline) {
     }
     term_at_ = deadline - rules_.grace;
     kill_at_ = deadline - rules_.kill_margin;
-    look_at_clock();
 }
 
 void supervisor_process::end_by(redlock::time_point kill_at) {

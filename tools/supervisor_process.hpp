@@ -35,9 +35,12 @@ public:
 private:
     enum class phase { idle, running, ending, killing };
 
-    void hear();
+    /// Reads one order and carries it out; false if there is none. A deadline is only noted: the
+    /// next order may have a later one.
+    bool hear();
+    void resume() const;
     void start(redlock::time_point deadline, std::string variables);
-    [[noreturn]] void become_command(int failures, std::string variables);
+    [[noreturn]] void become_command(pid_t supervisor, int failures, std::string variables);
     void set_deadline(redlock::time_point deadline);
     void end_by(redlock::time_point kill_at);
     void kill_now();

@@ -656,6 +656,27 @@ def _(quorum):
     equal(quorum.keys(), [])
 
 
+# Eleven hearts, each the parent of the next, in as many sessions.
+DEEP = '''
+import os
+for _ in range(10):
+    if os.fork():
+        break
+    os.setsid()
+''' + HEART
+
+
+@case('the supervisor is killed: a deep tree of processes dies at once')
+def _(quorum):
+    path = quorum.path('beats')
+    process = quorum.start('run', 'a', '--', sys.executable, '-c', DEEP, str(path))
+    until(lambda: len(dict(map(reversed, beats(path)))) == 11, 'all hearts')
+    os.kill(supervisor_of(process), signal.SIGKILL)
+    equal(process.wait(), INTERNAL)
+    last = dict(map(reversed, beats(path))).values()
+    assert max(last) - min(last) < 0.1, max(last) - min(last)
+
+
 def supervisor_of(process):
     supervisors = pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split()
     equal(len(supervisors), 1)
@@ -675,6 +696,36 @@ def _(quorum):
     assert not any(map(alive, pids))
     assert max(beats(path)[-1][0] for path in paths) < stopped + 1.5
     contains(process.stderr.read(), 'majority_unreachable', 'the supervisor did not stop the command')
+
+
+@case('the supervisor was stopped while the lease was renewed: the command goes on')
+def _(quorum):
+    process = quorum.start('run', '--ttl', '1s', 'a', '--', 'sh', '-c', 'echo ran; read line; exit 4',
+                           stdin=subprocess.PIPE)
+    equal(process.stdout.readline(), 'ran\n')
+    supervisor = supervisor_of(process)
+    os.kill(supervisor, signal.SIGSTOP)
+    time.sleep(1.5)
+    os.kill(supervisor, signal.SIGCONT)
+    time.sleep(0.1)
+    process.communicate('end\n', timeout=harness.LIMIT_S)
+    equal(process.returncode, 4)
+
+
+@case('the tool is killed while the supervisor is stopped: that goes on, and ends the command and grandchildren')
+def _(quorum):
+    paths, command = family(quorum, 'wait')
+    process = quorum.start('run', '--ttl', '1500ms', '--grace', '400ms', 'a', '--', *command)
+    pids = [beating(path) for path in paths]
+    supervisor = supervisor_of(process)
+    with reaping():  # with a parent of its own session, the system does not continue it
+        os.kill(supervisor, signal.SIGSTOP)
+        process.kill()
+        killed = now()
+        process.wait()
+        os.waitpid(supervisor, 0)
+    assert not any(map(alive, pids))
+    assert max(beats(path)[-1][0] for path in paths) < killed + 1.5
 
 
 @case('a tool whose supervisor is stopped can be ended while it waits')
