@@ -127,7 +127,7 @@ validation unordered(const acquire_options& options, const char* with) {
     return only(options.order == fairness::none, "order", "fifo", "none", with);
 }
 
-validation check_one(const lock_request& wanted) {
+validation check_one(const checked_request& wanted) {
     using token_use = lock_request::token_use;
     validation valid = validate_resource(wanted.resource);
     if (!valid || wanted.uses == token_use::none) {
@@ -141,7 +141,7 @@ validation check_one(const lock_request& wanted) {
          in_time(once, wanted.options, with)});
 }
 
-validation check_several(const lock_request& wanted, const config& rules) {
+validation check_several(const checked_request& wanted, const config& rules) {
     constexpr const char* with = "several resources";
     if (validation valid = first_error(
             {outside("resources", wanted.resources.size(), "names", 1, resources_max),
@@ -159,7 +159,7 @@ validation check_several(const lock_request& wanted, const config& rules) {
     return {};
 }
 
-validation check_slots(const lock_request& wanted, const config& rules) {
+validation check_slots(const checked_request& wanted, const config& rules) {
     const std::size_t size = *wanted.pool_size;
     return first_error(
         {validate_pool(wanted.resource, size),
@@ -211,7 +211,7 @@ validation validate_pool(std::string_view pool, std::size_t size) {
     return first_error({validate_resource(pool), outside("size", size, "", 1, slot_pool_size_max)});
 }
 
-validation lock_request::check(const config& rules) {
+validation checked_request::check(const config& rules) {
     options.ttl = effective_ttl(options.ttl, rules);
     bool several = false;
     if (auto* const one = std::get_if<std::string>(&names.value)) {
@@ -237,7 +237,7 @@ validation lock_request::check(const config& rules) {
     return validate(options, rules);
 }
 
-core::lock_form form_of(const lock_request& wanted) noexcept {
+core::lock_form form_of(const checked_request& wanted) noexcept {
     return !wanted.resources.empty()                  ? core::lock_form::all
            : wanted.options.mode == lock_mode::shared ? core::lock_form::shared
            : wanted.options.mode == lock_mode::writer ? core::lock_form::writer

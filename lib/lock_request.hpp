@@ -12,12 +12,24 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
+/// The arguments of an acquire, and what their check makes of the names.
+struct checked_request : lock_request {
+    explicit checked_request(lock_request&& wanted) : lock_request(std::move(wanted)) {}
+
+    /// Checks the arguments, replaces the default ttl by its value, and sets the names below.
+    validation check(const config& rules);
+
+    std::string resource;               ///< readable name of the lock; of slots: the pool
+    std::vector<std::string> resources; ///< if there are several: sorted, none twice
+};
+
 /// Returns the form of the lock. Only after the check.
-core::lock_form form_of(const lock_request& wanted) noexcept;
+core::lock_form form_of(const checked_request& wanted) noexcept;
 
 /// Returns the lease that `ttl` means under this configuration.
 std::chrono::milliseconds effective_ttl(std::chrono::milliseconds ttl, const config& config);

@@ -117,8 +117,9 @@ metrics manager_impl::get_metrics() const {
 // --- Acquires -----------------------------------------------------------------------------------
 
 void manager_impl::acquire(
-    lock_request&& wanted, diagnostics_sink sink, handler<error_code, lock> done) {
+    lock_request&& given, diagnostics_sink sink, handler<error_code, lock> done) {
     const section lock(*this);
+    checked_request wanted(std::move(given));
     if (const validation valid = wanted.check(configuration()); !valid) {
         refuse(sink.out, wanted.resource, to_string(valid.error()));
         complete(io(), std::move(done), errc::invalid_argument, {});

@@ -38,11 +38,11 @@ public:
     }
     /// Throws `std::invalid_argument` if an acquire with these arguments would be refused.
     void require(std::string resource, const acquire_options& options) const {
-        lock_request{.names = std::move(resource), .options = options}
+        checked_request({.names = std::move(resource), .options = options})
             .check(configuration())
             .value();
     }
-    void acquire(lock_request&& wanted, diagnostics_sink sink, handler<error_code, lock> done);
+    void acquire(lock_request&& given, diagnostics_sink sink, handler<error_code, lock> done);
     void query(std::string resource, handler<error_code, lock_status> done);
     void query_slots(std::string pool, std::size_t size, handler<error_code, pool_status> done);
     held_leases& leases() noexcept { return leases_; }

@@ -22,7 +22,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
@@ -52,15 +51,6 @@ struct lock_request {
     std::string token = {};                    ///< that the caller chose
     std::optional<std::size_t> pool_size = {}; ///< none for a lock on resources
     std::size_t wants = 1;                     ///< number of slots
-
-    /// \name Set by `check`
-    /// \{
-    std::string resource = {};               ///< readable name of the lock; of slots: the pool
-    std::vector<std::string> resources = {}; ///< if there are several: sorted, none twice
-    /// \}
-
-    /// Checks the arguments and replaces the default ttl by its value.
-    validation check(const config& rules);
 };
 
 manager_ptr share(const lock_manager& manager) noexcept;

@@ -37,7 +37,7 @@ SHARED = [
 # In the library's own files only, although exported: the testing kit is made of it, or of nothing
 # that a program can name.
 INTERNAL = re.compile(
-    r"^redlock::(?:detail::(?:engine_driver|exclusive_only|held_leases|lock_request|manager_impl|member_name"
+    r"^redlock::(?:detail::(?:checked_request|engine_driver|exclusive_only|held_leases|manager_impl|member_name"
     r"|message_of|name_of_slots|release_watch|same_server|settings_of|validate_extension|validate_pool)"
     r"|testing::(?:memory|process|virtual_backend|virtual_world))\b"
 )

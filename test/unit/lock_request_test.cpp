@@ -8,6 +8,7 @@
 namespace lock_request_test { namespace {
 
 using namespace redlock;
+using detail::checked_request;
 using detail::form_of;
 using detail::lock_request;
 using token_use = lock_request::token_use;
@@ -21,7 +22,7 @@ config rules(protocol way) {
 }
 
 bool allowed(lock_request wanted, protocol way = protocol::guarded) {
-    return wanted.check(rules(way)).has_value();
+    return checked_request(std::move(wanted)).check(rules(way)).has_value();
 }
 
 const std::string token(40, 'a');
@@ -43,7 +44,7 @@ TEST_CASE("lock request: a token of one's own is for one attempt, one to attach 
 }
 
 TEST_CASE("lock request: several resources are sorted, none is there twice") {
-    lock_request wanted{.names = {"b", "a", "c", "a"}};
+    checked_request wanted({.names = {"b", "a", "c", "a"}});
     CHECK(wanted.check(rules(protocol::guarded)).has_value());
     CHECK(form_of(wanted) == lock_form::all);
     CHECK(wanted.resources == std::vector<std::string>{"a", "b", "c"});
@@ -67,11 +68,11 @@ TEST_CASE("lock request: several resources are sorted, none is there twice") {
 }
 
 TEST_CASE("lock request: several resources that are refused are named") {
-    lock_request wanted{.names = {"b", "a"}};
+    checked_request wanted({.names = {"b", "a"}});
     CHECK(!wanted.check(rules(protocol::plain)));
     CHECK(wanted.resource == "a, b");
 
-    lock_request many{.names = std::vector<std::string>()};
+    checked_request many({.names = std::vector<std::string>()});
     auto& names = std::get<std::vector<std::string>>(many.names.value);
     for (std::size_t i = 0; i < 10 * resources_max; ++i) {
         names.push_back(std::to_string(1'000'000 + i));
@@ -82,7 +83,7 @@ TEST_CASE("lock request: several resources that are refused are named") {
 }
 
 TEST_CASE("lock request: a list of one resource is that resource") {
-    lock_request wanted{.names = {"a", "a"}, .options = {.order = fairness::fifo}};
+    checked_request wanted({.names = {"a", "a"}, .options = {.order = fairness::fifo}});
     CHECK(wanted.check(rules(protocol::plain)).has_value());
     CHECK(form_of(wanted) == lock_form::exclusive);
     CHECK(wanted.resource == "a");
@@ -92,7 +93,7 @@ TEST_CASE("lock request: a list of one resource is that resource") {
 TEST_CASE("lock request: a reader has no fencing token, a writer may have one") {
     for (const lock_mode mode : {lock_mode::shared, lock_mode::writer}) {
         const bool writes = mode == lock_mode::writer;
-        lock_request wanted{.names = "r", .options = {.mode = mode}};
+        checked_request wanted({.names = "r", .options = {.mode = mode}});
         CHECK(wanted.check(rules(protocol::guarded)).has_value());
         CHECK(wanted.resource == "r");
         CHECK(form_of(wanted) == (writes ? lock_form::writer : lock_form::shared));
@@ -123,7 +124,7 @@ TEST_CASE("lock request: slots of a pool") {
 
 TEST_CASE("lock request: a refusal names the value and what is allowed") {
     const auto why = [](lock_request wanted, protocol way = protocol::guarded) {
-        return to_string(wanted.check(rules(way)).error());
+        return to_string(checked_request(std::move(wanted)).check(rules(way)).error());
     };
     CHECK(
         why({.names = "r", .options = {.mode = lock_mode::shared}}, protocol::plain)
