@@ -1,5 +1,6 @@
 #include "doctor.hpp"
 
+#include "acl.hpp"
 #include "command_line.hpp"
 #include "exit_code.hpp"
 #include "findings.hpp"
@@ -92,11 +93,10 @@ std::string details_of(const facts& it, const redlock::master_health& mine) {
     if (!it.unreachable.empty() || it.round_trips.empty()) {
         return {};
     }
-    const bool always = it["aof_enabled"] == "1" && it.parameter("appendfsync") == "always";
     return fmt::format(
         "  {:>8}  {:<14}  {}",
         latency_text(it.round_trips[it.round_trips.size() / 2]),
-        always ? "keeps locks" : "may lose locks",
+        it.keeps_locks() ? "keeps locks" : "may lose locks",
         printable(mine.version));
 }
 

@@ -239,6 +239,10 @@ std::string facts::parameter(const std::string& name) const {
     return found == configuration.end() ? "" : found->second;
 }
 
+bool facts::keeps_locks() const {
+    return (*this)["aof_enabled"] == "1" && parameter("appendfsync") == "always";
+}
+
 std::vector<facts> examine(const redlock::config& how, milliseconds apart) {
     std::vector<facts> out(how.masters.size());
     std::vector<std::future<void>>

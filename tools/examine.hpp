@@ -54,6 +54,8 @@ struct facts {
     std::string operator[](const std::string& field) const;
     /// A parameter of CONFIG GET, or an empty string.
     std::string parameter(const std::string& name) const;
+    /// Whether a restart loses no lock.
+    bool keeps_locks() const;
 };
 
 /// Examines all masters; reads their clocks twice, `apart` from each other.

@@ -1,5 +1,7 @@
 #include "findings.hpp"
 
+#include "acl.hpp"
+
 #include <redlock/sizing.hpp>
 
 #include <fmt/format.h>
@@ -65,7 +67,7 @@ public:
         permissions();
         replies();
         latency();
-        quarantine();
+        record();
         transport();
     }
 
@@ -73,8 +75,6 @@ private:
     void add(severity level, std::string check, std::string what, std::string change = {}) {
         out_.push_back({level, std::move(check), it_.endpoint, std::move(what), std::move(change)});
     }
-
-    bool guarded() const { return how_.protocol == redlock::protocol::guarded; }
 
     void kind() {
         if (it_["run_id"].empty()) {
@@ -146,8 +146,7 @@ private:
             add(severity::warning,
                 "replication",
                 "was a replica before, or has loaded the data of a server with replicas: it may "
-                "have "
-                "lost locks without a restart",
+                "have lost locks without a restart",
                 "never make a voting master a replica; replace it by an empty server");
         }
         if (const std::string needed = it_.parameter("min-replicas-to-write");
@@ -184,13 +183,13 @@ private:
                 "cannot write its append-only file",
                 "check its disk");
         }
-        const bool always = it_["aof_enabled"] == "1" && it_.parameter("appendfsync") == "always";
         add(severity::note,
             "persistence",
             fmt::format(
                 "{}; does not vote for {} after a restart",
-                always ? "writes every lock to disk, so holders keep their locks over a restart"
-                       : "may lose locks in a restart",
+                it_.keeps_locks()
+                    ? "writes every lock to disk, so holders keep their locks over a restart"
+                    : "may lose locks in a restart",
                 duration_text(quarantine_of(how_))));
         if (it_["rdb_last_bgsave_status"] == "err") {
             add(severity::warning,
@@ -258,10 +257,11 @@ private:
         }
     }
 
-    void quarantine() {
-        // The memory record keeps the longest that any client asked for.
-        const milliseconds ours = quarantine_of(how_);
-        if (guarded() && it_.foreign_record) {
+    void record() {
+        if (how_.protocol != redlock::protocol::guarded) {
+            return;
+        }
+        if (it_.foreign_record) {
             // A key may be deleted on a master of this quorum only.
             const bool is_redis = !it_["run_id"].empty() && it_.not_understood.empty();
             add(severity::broken,
@@ -272,8 +272,9 @@ private:
                                + it_.record
                          : "check that it is a Redis-compatible server");
         }
-        if (guarded() && it_.record_quarantine && !how_.masters.empty()
-            && *it_.record_quarantine > ours + milliseconds(1)) {
+        // It keeps the longest quarantine that any client asked for.
+        const milliseconds ours = quarantine_of(how_);
+        if (it_.record_quarantine && *it_.record_quarantine > ours + milliseconds(1)) {
             add(severity::warning,
                 "max_ttl",
                 fmt::format(
@@ -337,21 +338,6 @@ std::string_view to_string(severity level) noexcept {
         return "broken";
     }
     return "unknown";
-}
-
-std::string acl_line(const redlock::config& how) {
-    const std::string user = how.username.empty() ? "locker" : how.username;
-    const std::string scope =
-        how.key_prefix.empty() ? "~* &*" : fmt::format("~{0}* &{0}*", printable(how.key_prefix));
-    const char* const rules =
-        how.protocol == redlock::protocol::guarded
-            ? "+info +eval +evalsha +time +get +set +incr +del +pttl +pexpire +exists +mget "
-              "+zadd +zscore +zrange +zrank +zrem +zremrangebyscore +ping +client|setname "
-              "+publish +subscribe +unsubscribe"
-            : "+info +eval +evalsha +time +get +set +incr +del +pttl +pexpire +exists +mget "
-              "+zadd +zscore +zrange +zrank +zrem +ping +client|setname "
-              "+publish +subscribe +unsubscribe";
-    return fmt::format("ACL SETUSER {} reset on >PASSWORD {} {}", user, scope, rules);
 }
 
 } // namespace cli

@@ -35,7 +35,4 @@ void judge_master(
     const redlock::config& how,
     std::vector<finding>& out);
 
-/// "ACL SETUSER ..." that is sufficient for this configuration.
-std::string acl_line(const redlock::config& how);
-
 } // namespace cli
