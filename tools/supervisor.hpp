@@ -3,11 +3,13 @@
 // timer of its own for the deadline. So the command ends in time even if the tool is stopped, hangs
 // or is killed. It adopts the processes that the command leaves, so none of them escapes.
 //
-// - The tool dies: the connection between the two ends, and the supervisor stops the command.
+// - The tool dies: the connection between the two ends, and the supervisor stops the command. If
+//   the supervisor was stopped before, it goes on.
 // - The supervisor dies: the parent-death signal kills the command. The tool adopts the other
 //   processes and kills them.
 // - The supervisor is stopped or hangs: before the deadline, the tool kills it and so the command.
-// - Both are killed at the same moment: the command dies, but processes it started may live on.
+// - Not covered: neither can run until the deadline (docs/cli.md). If both are killed, the command
+//   dies, but processes it started live on.
 
 #pragma once
 
