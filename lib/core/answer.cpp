@@ -294,6 +294,9 @@ bool batch_answers::well_formed(std::size_t locks) const noexcept {
 }
 
 answer batch_answers::next() noexcept {
+    if (!executed_) {
+        return call_;
+    }
     error_ = {};
     ++lock_;
     if (has_counters_) {

@@ -18,13 +18,13 @@ namespace redlock::core {
 
 struct answer {
     vote said = vote::error;
-    bool ask_exists = false;  // a native command changed nothing: send EXISTS to find out why
-    bool use_eval = false;    // this variant is unknown or not allowed: use EVAL
-    bool for_one = false;     // the refusal may be for one of the locks of the call
-    bool late = false;        // arrived too late and was refused
-    bool healed = false;      // the key was missing, and HEAL has created it
-    bool forgot = false;      // the memory record does not match: a new handshake is needed
-    bool unpublished = false; // executed, but its PUBLISH was refused
+    bool ask_exists : 1 = false;  // a native command changed nothing: send EXISTS to find out why
+    bool use_eval : 1 = false;    // this variant is unknown or not allowed: use EVAL
+    bool for_one : 1 = false;     // the refusal may be for one of the locks of the call
+    bool late : 1 = false;        // arrived too late and was refused
+    bool healed : 1 = false;      // the key was missing, and HEAL has created it
+    bool forgot : 1 = false;      // the memory record does not match: a new handshake is needed
+    bool unpublished : 1 = false; // executed, but its PUBLISH was refused
     std::optional<std::chrono::milliseconds> left{}; // of the holder's lease
     std::chrono::microseconds quarantine{};          // remaining quarantine
     std::uint64_t counter = 0; // fencing counter, notified subscribers, or tickets before ours
@@ -96,9 +96,12 @@ public:
     /// reply for each lock.
     const answer& call() const noexcept { return call_; }
     bool executed() const noexcept { return executed_; }
+    /// Executed, with nothing to tell of any lock.
+    bool all_granted() const noexcept { return executed_ && !has_counters_ && rest_.empty(); }
     /// Whether the master reported, in the reply to an extension, that it may have lost locks.
     bool forgot() const noexcept { return forgot_; }
-    /// The answer for the next lock, and the text of its error.
+    /// The answer for the next lock, and the text of its error: `call` for each if the call was not
+    /// executed.
     answer next() noexcept;
     std::string_view error() const noexcept { return error_; }
 

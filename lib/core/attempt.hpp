@@ -17,6 +17,7 @@
 
 #include "answer.hpp"
 #include "claim_record.hpp"
+#include "decisions.hpp"
 #include "round.hpp"
 #include "settings.hpp"
 #include "slot_map.hpp"
@@ -171,5 +172,61 @@ private:
     std::uint64_t raise_to_ = 0;
     time_point accepted_at_ = never; // of a local handoff
 };
+
+// Inline, because each lock calls them for each master.
+
+inline attempt::decision attempt::decide(const claim_record& mine) const noexcept {
+    if (attaches()) {
+        return decide_attach(mine);
+    }
+    switch (count_.decide()) {
+    case verdict::won:
+        return {mine.fencing && raise_to_ == 0 ? decision::kind::level : decision::kind::won};
+    case verdict::contended:
+        return lost(errc::contended);
+    case verdict::no_quorum:
+        return lost(errc::no_quorum);
+    default:
+        return {};
+    }
+}
+
+inline vote
+attempt::note(claim_record& mine, std::size_t master, const answer& got, drift_bound drift) {
+    ballot& theirs = mine.votes.of[master];
+    mine.votes.set_left(master, got.left.value_or(lease_unknown));
+    if (got.said != vote::granted) {
+        return got.said;
+    }
+    if (mine.fencing && got.counter == 0) {
+        return vote::error; // no guarded script replies like this
+    }
+    theirs.confirm(guaranteed_until(
+        mine.asked_at, wrong::late_grant_lasts_anew ? mine.ttl : mine.asked_ttl, drift));
+    if (mine.fencing) {
+        mine.votes.set_counter(master, got.counter);
+    }
+    return vote::granted;
+}
+
+inline attempt::decision attempt::acquired(claim_record& mine, std::size_t master, vote what) {
+    ballot& theirs = mine.votes.of[master];
+    theirs.said = what;
+    const std::uint64_t counter = mine.votes.counter(master);
+    if (what == vote::granted && counter < raise_to_) {
+        return raise_late(mine, master);
+    }
+    // A counter beyond the token does not count as a vote for it: this grant came after the choice
+    // of the token.
+    const bool ahead = what == vote::granted && raise_to_ != 0 && counter > raise_to_;
+    if (ahead) {
+        mine.votes.note(master, "its fencing counter is ahead");
+    }
+    count_.add(ahead ? vote::held : what);
+    if (arbiter_ == master) {
+        return what == vote::held ? lost(errc::contended) : decision{decision::kind::others};
+    }
+    return decide(mine);
+}
 
 } // namespace redlock::core

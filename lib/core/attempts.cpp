@@ -111,8 +111,11 @@ attempt::decision attempts::begin(operation& wanted, std::string_view token, tim
 void attempts::refuse_absent(claim& attempt, vote_counts master_metrics::*counts) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const member& one = masters_[i];
+        if (one.admitted && !one.link->overloaded()) {
+            continue;
+        }
         const ballot& mine = attempt.votes.of[i];
-        if (mine.said != vote::pending || mine.asked || (one.admitted && !one.link->overloaded())) {
+        if (mine.said != vote::pending || mine.asked) {
             continue;
         }
         if (one.admitted) {
@@ -246,8 +249,7 @@ attempt::decision attempts::due(operation& wanted, claim& attempt, time_point no
 void attempts::again(claim& attempt, const arrival& at, bool alone) {
     const auto& [master, command, sent, now] = at;
     const command_kind kind = command.kind;
-    const bool asks = kind == command_kind::acquire || kind == command_kind::raise;
-    if (asks && command.round != attempt.handoffs) {
+    if (command.asks() && command.round != attempt.handoffs) {
         return; // an earlier attempt on this claim
     }
     if (sender_.shares_calls(attempt, kind)) { // as do all extensions of an attach

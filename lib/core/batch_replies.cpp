@@ -4,8 +4,10 @@
 #include "decisions.hpp"
 #include "replies.hpp"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace redlock::core {
 
@@ -16,9 +18,9 @@ sent_command command_of(const sent_command& call, const batch::item& one) noexce
     return {.kind = call.kind, .round = one.round, .subject = one.claim};
 }
 
-// Whether lock `n` is among those of `connection::take_granted`.
-bool is_granted(std::uint64_t granted, const batch& what, std::size_t n) noexcept {
-    return (granted >> (what.items.size() - 1 - n) & 1U) != 0;
+// Lock `n` of a call, in a set of its locks (`connection_events::granted`).
+std::uint64_t place_of(const batch& what, std::size_t n) noexcept {
+    return std::uint64_t{1} << (what.items.size() - 1 - n);
 }
 
 } // namespace
@@ -33,15 +35,28 @@ void replies::batch_replied(const arrival& at, const reply& answered) {
         }
         return;
     }
-    const bool extends = rules_.guarded() && command.kind == command_kind::extend;
     batch_answers all(answered, command.kind, command.how, what.has_counters(), what.items.size());
     note_server(at, answered, all.call());
+    if (command.kind == command_kind::remove && all.all_granted()) {
+        for (const batch::item& each : what.items) {
+            note_published(at, each, 0);
+        }
+        events_.removed(at, what.items);
+    } else {
+        each_replied(at, what, all);
+    }
+    sender_.calls().done(what);
+}
+
+void replies::each_replied(const arrival& at, const batch& what, batch_answers& all) {
+    const bool extends = rules_.guarded() && at.command.kind == command_kind::extend;
+    sent_command of_lock{.kind = at.command.kind, .subject = {}};
+    const arrival one{at.master, of_lock, at.sent, at.now};
     for (const batch::item& each : what.items) {
-        sent_command of_lock = command_of(command, each);
-        of_lock.publishes = (each.publishes & set_of(at.master)) != 0;
-        const arrival one{at.master, of_lock, at.sent, at.now};
+        of_lock.round = each.round;
+        of_lock.subject = each.claim;
         claim* const owner = claims_.find(each.claim);
-        answer got = all.executed() ? all.next() : all.call();
+        answer got = all.next();
         if (extends && (all.forgot() || masters_[at.master].link->quarantined(at.now))) {
             if (!wrong::unvouched_extends && got.said == vote::granted && owner != nullptr
                 && owner->votes.of[at.master].unvouched) {
@@ -50,40 +65,81 @@ void replies::batch_replied(const arrival& at, const reply& answered) {
             // It may have granted this key after it had forgotten another one.
             got.forgot = got.forgot || (all.forgot() && got.said == vote::owned_by_other);
         }
-        if (all.executed() && (got.forgot || got.unpublished)) {
-            note_server(one, {}, got);
-        } else if (all.executed() && of_lock.publishes && got.said == vote::granted) {
-            masters_[at.master].link->published({}, at.now);
-            note_listeners(at.master, each.lock, got.counter);
-        }
-        if (!all.error().empty() && all.executed()) {
-            notice(at.master, all.error(), at.now);
+        if (all.executed()) {
+            if (got.forgot || got.unpublished) {
+                note_server(one, {}, got);
+            } else if (got.said == vote::granted) {
+                note_published(at, each, got.counter);
+            }
+            if (!all.error().empty()) {
+                notice(at.master, all.error(), at.now);
+            }
         }
         if (owner != nullptr) {
             claim_replied(*owner, one, got, all.error());
         }
     }
-    sender_.calls().done(what);
 }
 
-// One of the replies to a batch of SETs: for a lock, or for the certificate that follows them. The
-// connection holds a grant back until the certificate arrives, but no other reply.
-void replies::native_replied(const arrival& at, batch& what, const reply& answered) {
+// A removal has published on this master, if it was to.
+void replies::note_published(const arrival& at, const batch::item& each, std::uint64_t listening) {
+    if ((each.publishes & set_of(at.master)) != 0) {
+        masters_[at.master].link->published({}, at.now);
+        note_listeners(at.master, each.lock, listening);
+    }
+}
+
+void replies::granted(const arrival& at, std::uint64_t locks) {
+    batch& what = *sender_.calls().find(at.command.subject);
+    sets_replied(at, what, locks, {.said = vote::granted}, {});
+    if (at.command.replies == std::popcount(locks)) {
+        sender_.calls().done(what);
+    }
+}
+
+// A reply to a batch of SETs that is not one of `granted`: for a lock, or the certificate that
+// follows them. The connection holds grants back until the certificate arrives, but no other reply.
+void replies::native_replied(const arrival& at, const batch& what, const reply& answered) {
     const std::size_t place = what.items.size() + (rules_.guarded() ? 1 : 0) - at.command.replies;
     if (place == what.items.size()) {
         certified(at, what, answered);
         return;
     }
-    set_replied(at, what.items[place], read_acquire(answered, command_variant::native), answered);
+    const answer got = read_acquire(answered, command_variant::native);
+    sets_replied(at, what, place_of(what, place), got, answered.is_error() ? answered.text : "");
 }
 
-void replies::set_replied(
-    const arrival& at, const batch::item& each, const answer& got, const reply& answered) {
-    if (claim* const owner = claims_.find(each.claim)) {
-        owner->votes.of[at.master].unvouched &= got.said != vote::granted;
-        const std::string_view error = answered.is_error() ? answered.text : std::string_view();
-        const sent_command command = command_of(at.command, each);
-        claim_replied(*owner, {at.master, command, at.sent, at.now}, got, error);
+// The same reply to the SETs of all these locks.
+void replies::sets_replied(
+    const arrival& at,
+    const batch& what,
+    std::uint64_t locks,
+    const answer& got,
+    std::string_view error) {
+    const bool grants = got.said == vote::granted;
+    const auto took = at.now - at.sent;
+    const auto latency = ballot::latency_of(took);
+    sent_command of_lock{.kind = at.command.kind, .subject = {}};
+    const arrival one{at.master, of_lock, at.sent, at.now};
+    while (locks != 0) {
+        const batch::item& each = *(what.items.end() - std::bit_width(locks));
+        locks &= ~std::bit_floor(locks);
+        claim* const owner = claims_.find(each.claim);
+        if (owner == nullptr) {
+            continue;
+        }
+        ballot& theirs = owner->votes.of[at.master];
+        of_lock.round = each.round;
+        of_lock.subject = each.claim;
+        if (!grants || owner->ended()) {
+            theirs.unvouched = theirs.unvouched && !grants;
+            claim_replied(*owner, one, got, error);
+        } else { // the most frequent reply: what `claim_replied` does then
+            theirs.unvouched = false;
+            theirs.latency = latency;
+            masters_.counters(at.master).latency.add(took);
+            events_.answered(*owner, one, got);
+        }
     }
 }
 
@@ -101,12 +157,8 @@ void replies::certified(const arrival& at, const batch& what, const reply& answe
             .quarantine = std::chrono::ceil<std::chrono::microseconds>(rules_.quarantine_time())};
         note_server(at, answered, got);
     }
-    const std::uint64_t granted = link.take_granted();
-    for (std::size_t n = 0; n < what.items.size(); ++n) {
-        if (is_granted(granted, what, n)) {
-            set_replied(at, what.items[n], got, answered);
-        }
-    }
+    const std::string_view error = answered.is_error() ? answered.text : "";
+    sets_replied(at, what, link.take_granted(), got, error);
 }
 
 void replies::batch_dropped(const arrival& at) {
@@ -116,7 +168,7 @@ void replies::batch_dropped(const arrival& at) {
         what.native ? what.items.size() + certificate - at.command.replies : 0;
     const std::uint64_t granted = masters_[at.master].link->take_granted();
     for (std::size_t n = 0; n < what.items.size(); ++n) {
-        if (n >= replied || is_granted(granted, what, n)) {
+        if (n >= replied || (granted & place_of(what, n)) != 0) {
             const sent_command command = command_of(at.command, what.items[n]);
             dropped({at.master, command, at.sent, at.now});
         }

@@ -39,6 +39,11 @@ struct ballot : vote_term {
     bool unvouched : 1 = false; // set by a SET without a certificate: the master may have lost
                                 // another owner's key before
     std::chrono::duration<std::uint32_t, std::micro> latency{0}; // an hour at most
+
+    static constexpr decltype(latency) latency_of(clock::duration took) noexcept {
+        return std::chrono::floor<decltype(latency)>(
+            std::min<clock::duration>(took, std::chrono::hours(1)));
+    }
 };
 
 /// The votes of all masters, in the order of the configuration, with their texts.

@@ -111,6 +111,9 @@ void connection::received(std::span<const char> bytes, time_point now) {
     counters_.bytes_received += bytes.size();
     reader_.feed(bytes);
     while (liveness_.connected()) {
+        if (!in_flight_.empty() && in_flight_.front().what.sets_each() && take_grants(now)) {
+            continue;
+        }
         const reply* const answer = reader_.next();
         if (answer == nullptr) {
             if (!reader_.error().empty()) {
@@ -124,16 +127,7 @@ void connection::received(std::span<const char> bytes, time_point now) {
         }
         const in_flight command = in_flight_.front();
         const bool last = command.what.replies == 1;
-        const std::uint8_t settled = last ? command.what.locks : 1;
-        awaited_ -= settled;
-        if (last) {
-            in_flight_.pop_front();
-        } else {
-            --in_flight_.front().what.replies;
-            in_flight_.front().what.locks -= settled;
-        }
-        round_trip_ = now - command.sent;
-        heard_at_ = now;
+        settle(last ? command.what.locks : 1, 1, now);
         if (command.what.certified && !last && answer->is_ok()) {
             granted_ |= std::uint64_t{1} << (command.what.replies - 2U);
         } else {
@@ -148,6 +142,38 @@ void connection::received(std::span<const char> bytes, time_point now) {
             liveness_.answers_again();
             silence_changed(now);
         }
+    }
+}
+
+// Takes the grants that follow each other. They count at once, or wait for the certificate. Returns
+// false if there are none.
+bool connection::take_grants(time_point now) {
+    const in_flight command = in_flight_.front();
+    const std::size_t open = command.what.replies - (command.what.certified ? 1U : 0U);
+    const std::size_t row = reader_.take_ok(open);
+    if (row == 0) {
+        return false;
+    }
+    settle(row, row, now);
+    const std::uint64_t locks = (~std::uint64_t{0} >> (64 - row)) << (open - row);
+    if (command.what.certified) {
+        granted_ |= locks;
+    } else {
+        events_.granted(master_, command.what, locks, command.sent, now);
+    }
+    return true;
+}
+
+// The oldest command has got replies, which settle some of its locks.
+void connection::settle(std::size_t locks, std::size_t replies, time_point now) {
+    sent_command& oldest = in_flight_.front().what;
+    round_trip_ = now - in_flight_.front().sent;
+    heard_at_ = now;
+    awaited_ -= locks;
+    oldest.locks -= static_cast<std::uint8_t>(locks);
+    oldest.replies -= static_cast<std::uint8_t>(replies);
+    if (oldest.replies == 0) {
+        in_flight_.pop_front();
     }
 }
 

@@ -45,6 +45,13 @@ struct sent_command {
     bool certified = false;   // its grants count only once the certificate has arrived
     std::uint32_t record = 0; // the memory record when it was sent; of a handshake: the look
     handle subject;           // the claim or the query
+
+    /// An attempt to acquire a lock, or a part of one.
+    bool asks() const noexcept {
+        return kind == command_kind::acquire || kind == command_kind::raise;
+    }
+    /// A native call for several locks: each has a reply of its own.
+    bool sets_each() const noexcept { return shared && how == command_variant::native; }
 };
 
 /// A command, and when its reply arrived or became impossible.
@@ -69,6 +76,14 @@ public:
         std::size_t master,
         const sent_command& command,
         const reply& answer,
+        time_point sent,
+        time_point now) = 0;
+    /// The master has granted these locks of a native call for several: a bit each, the last lock
+    /// lowest. `command.replies` includes theirs.
+    virtual void granted(
+        std::size_t master,
+        const sent_command& command,
+        std::uint64_t locks,
         time_point sent,
         time_point now) = 0;
     /// The connection broke before the reply: the command may have been executed.
@@ -228,6 +243,8 @@ private:
     void note_published(std::string_view refusal, time_point now);
     void open(time_point now);
     void lose(std::string_view why, bool refused, time_point now);
+    bool take_grants(time_point now);
+    void settle(std::size_t locks, std::size_t replies, time_point now);
     void handle(const in_flight& command, const reply& answer, time_point now);
     void handle_introduction(const in_flight& command, const reply& answer, time_point now);
     void introduced(const reply& info, time_point now);

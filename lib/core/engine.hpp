@@ -132,6 +132,14 @@ private:
         const reply& got,
         time_point sent,
         time_point now) override;
+    void granted(
+        std::size_t master,
+        const sent_command& command,
+        std::uint64_t locks,
+        time_point sent,
+        time_point now) override {
+        replies_.granted({master, command, sent, now}, locks);
+    }
     void dropped(std::size_t master, const sent_command& command, time_point now) override;
     void noted(std::size_t master, std::string_view text) override { log_.noted(master, text); }
     void clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) override;
@@ -152,6 +160,11 @@ private:
 
     // reply_events
     void answered(claim& owner, const arrival& at, const answer& got) override;
+    void removed(const arrival& at, std::span<const batch::item> locks) override {
+        if (removals_.removed(at, locks)) {
+            closing_moved(at.now);
+        }
+    }
     void again(claim& owner, const arrival& at, const answer& got) override;
     void voters_changed(const admission_change& change, time_point now) override;
 

@@ -157,8 +157,7 @@ void engine::again(claim& owner, const arrival& at, const answer& got) {
         removals_.again(owner, at, got.for_one);
         return;
     }
-    const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
-    if (asks || (owner.is_asking() && owner.asking().attaches())) {
+    if (command.asks() || (owner.is_asking() && owner.asking().attaches())) {
         attempts_.again(owner, at, got.for_one);
     } else {
         leases_.again(owner, at, got.for_one);

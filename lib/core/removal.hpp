@@ -20,9 +20,10 @@
 #include <redlock/outcome.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <utility>
 
 namespace redlock::core {
 
@@ -38,19 +39,18 @@ public:
     /// the result is due; `forever` if no caller waits for it.
     removal(bool late, time_point decide_by) noexcept : decide_by_(decide_by), late_(late) {}
 
-    /// Adds a master that may have the key.
-    void add(std::size_t master, bool reachable) noexcept {
-        unconfirmed_ |= set_of(master);
-        (reachable ? awaited_ : overdue_) |= set_of(master);
-        pending_ += reachable ? 1U : 0U;
+    /// Sets the masters that may have the key, and those of them that can be reached.
+    void begin(master_set masters, master_set reachable) noexcept {
+        unconfirmed_ = masters;
+        awaited_ = reachable;
+        overdue_ = masters & ~reachable;
+        pending_ = static_cast<std::uint8_t>(std::popcount(reachable)) & 0x7f;
     }
 
-    /// Records that the removal was sent. Returns false if it was in flight already (repeated in
-    /// another variant).
-    bool sent(std::size_t master) noexcept {
-        const bool first = !in_flight(master);
-        in_flight_ |= set_of(master);
-        return first;
+    /// Records that the removal was sent. Returns the masters to which it was not in flight already
+    /// (it is repeated in another variant).
+    master_set sent(master_set to) noexcept {
+        return to & ~std::exchange(in_flight_, in_flight_ | to);
     }
 
     struct receipt {
@@ -59,22 +59,27 @@ public:
         bool was_overdue = false;
         bool pending = false; // it must be sent again, or a stray command may follow
     };
-    /// A master has replied, or its connection broke. After an error it is retried at `retry_at`.
-    /// `counts`: it is a member, so its reply counts for the result.
+    /// A master has replied, or its connection broke. After an error it is retried after
+    /// `pause`. `counts`: it is a member, so its reply counts for the result.
     receipt answered(
         const claim_record& mine,
         std::size_t master,
         vote what,
         time_point now,
-        time_point retry_at,
+        std::chrono::nanoseconds pause,
         bool counts = true);
 
     struct result {
         release_result what;
         master_set silent = 0; // those without a reply in time
     };
-    /// Returns the result once, when it is known.
-    std::optional<result> decide(std::size_t quorum, time_point now) noexcept;
+    /// Whether `decide` has a result now. Checked after each reply.
+    bool decided(std::size_t quorum, time_point now) const noexcept {
+        const std::size_t most = most_alike();
+        return wanted() && (most >= quorum || most + pending_ < quorum || now >= decide_by_);
+    }
+    /// Returns the result. Requires `decided`, which it ends.
+    result decide(std::size_t quorum) noexcept;
 
     struct repeat {
         master_set to = 0;
@@ -106,6 +111,7 @@ public:
 
 private:
     master_set unsent() const noexcept { return unconfirmed_ & ~in_flight_; }
+    std::size_t most_alike() const noexcept { return std::max({removed_, absent_, foreign_}); }
 
     time_point decide_by_ = forever;
     time_point retry_at_ = forever;
@@ -117,7 +123,7 @@ private:
     bool late_ : 1 = false;
     std::uint8_t pending_ : 7 = 0; // replies awaited
     std::uint8_t removed_ = 0;     // by result, the replies that confirmed it
-    std::uint8_t absent_ = 0;
+    std::uint8_t absent_ = 0;      // or removed too late
     std::uint8_t foreign_ = 0;
 };
 
@@ -126,57 +132,52 @@ inline removal::receipt removal::answered(
     std::size_t master,
     vote what,
     time_point now,
-    time_point retry_at,
+    std::chrono::nanoseconds pause,
     bool counts) {
     const master_set one = set_of(master);
     receipt out{.in_flight = in_flight(master), .confirmed = confirms_removal(what)};
     in_flight_ &= ~one;
+    if ((awaited_ & one) != 0) {
+        awaited_ &= ~one;
+        --pending_;
+    }
+    if (out.confirmed && (confirmed_ & one) == 0) { // a repeated one is not counted again
+        confirmed_ |= one;
+        auto& alike = what == vote::owned_by_other      ? foreign_
+                      : what == vote::granted && !late_ ? removed_
+                                                        : absent_;
+        alike += counts ? 1U : 0U;
+    }
     const strays left = mine.left_behind();
     const bool early = now < left.until && left.may_follow(master, what);
     if ((out.confirmed && !early) || now >= mine.expires_at) {
         unconfirmed_ &= ~one;
         out.was_overdue = (overdue_ & one) != 0;
-    } else {
-        out.pending = true;
-        overdue_ |= one;
-        if (out.confirmed) {
-            retry_at_ = std::min(retry_at_, left.until);
-        } else if (what == vote::error) {
-            retry_at_ = std::min(retry_at_, retry_at);
-        }
+        return out;
     }
-    pending_ -= (awaited_ & one) != 0 ? 1U : 0U;
-    awaited_ &= ~one;
-    if (out.confirmed && (confirmed_ & one) == 0) { // a repeated one is not counted again
-        confirmed_ |= one;
-        auto& found = what == vote::granted ? removed_ : what == vote::absent ? absent_ : foreign_;
-        found += counts ? 1U : 0U;
+    out.pending = true;
+    overdue_ |= one;
+    if (out.confirmed) {
+        retry_at_ = std::min(retry_at_, left.until);
+    } else if (what == vote::error) {
+        retry_at_ = std::min(retry_at_, later(now, pause));
     }
     return out;
 }
 
-inline std::optional<removal::result> removal::decide(std::size_t quorum, time_point now) noexcept {
-    if (!wanted()) {
-        return std::nullopt;
+inline removal::result removal::decide(std::size_t quorum) noexcept {
+    decide_by_ = forever;
+    if (removed_ >= quorum) {
+        return {release_result::released};
     }
-    const std::size_t ours = late_ ? 0 : removed_;
-    const std::size_t gone = late_ ? std::size_t{absent_} + removed_ : absent_;
-    std::optional<result> out;
-    if (ours >= quorum) {
-        out = result{release_result::released};
-    } else if (gone >= quorum) {
-        out = result{release_result::expired};
-    } else if (foreign_ >= quorum) {
-        out = result{release_result::stolen};
-    } else if (std::max({ours, gone, std::size_t{foreign_}}) + pending_ < quorum) {
-        out = result{release_result::uncertain};
-    } else if (now >= decide_by_) {
-        out = result{release_result::uncertain, awaited_ & in_flight_};
+    if (absent_ >= quorum) {
+        return {release_result::expired};
     }
-    if (out) {
-        decide_by_ = forever;
+    if (foreign_ >= quorum) {
+        return {release_result::stolen};
     }
-    return out;
+    const bool all_replied = most_alike() + pending_ < quorum;
+    return {release_result::uncertain, all_replied ? 0 : awaited_ & in_flight_};
 }
 
 inline removal::repeat removal::due(claim_record& mine, master_set up, time_point now) noexcept {

@@ -6,6 +6,35 @@
 
 namespace redlock::core {
 
+// A reply, or the break of its connection. Returns whether it confirms the removal.
+inline bool removals::settle(claim& ended, const arrival& at, vote what, bool counts) {
+    ended.votes.of[at.master].said = what;
+    const removal::receipt got = ended.ending().answered(
+        ended, at.master, what, at.now, rules_.health_check_interval, counts);
+    if (got.in_flight) {
+        limits_.answered(at.master, at.now);
+    }
+    counters_.removals_repeated += got.was_overdue ? 1U : 0U;
+    if (!decide(ended, at.now) && got.pending) {
+        schedule(ended, at.now);
+    }
+    return got.confirmed;
+}
+
+// Reports the result once it is known. Drops the claim once no removal is pending; then it returns
+// true.
+inline bool removals::decide(claim& ended, time_point now) {
+    if (ended.ending().decided(masters_.needed(), now)) {
+        report(ended);
+    }
+    if (!ended.ending().settled()) {
+        return false;
+    }
+    timers_.cancel(ended.wake);
+    claims_.destroy(ended);
+    return true;
+}
+
 void removals::begin(claim& ended, time_point now) {
     sender_.flush_of(ended);
     const bool wanted = ended.acts(); // the result of a rollback is not needed
@@ -17,28 +46,32 @@ void removals::begin(claim& ended, time_point now) {
     if (wanted) {
         begin_votes(ended);
     }
+    master_set masters = 0;
+    master_set reachable = 0;
     master_set to = 0;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = ended.votes.of[i];
-        if (wrong::no_rollback_when_unknown && ended.believed_until == never
-            && mine.said != vote::granted) {
+        if (!mine.asked
+            || (wrong::no_rollback_when_unknown && ended.believed_until == never
+                && mine.said != vote::granted)) {
             continue;
         }
-        if (mine.asked) {
-            const connection& link = *masters_[i].link;
-            if (wrong::rollback_unordered && link.up() && mine.said == vote::timed_out) {
-                masters_[i].link->closed("the rollback takes another one", now);
-            }
-            ended.ending().add(i, link.up());
-            if (!link.up()) {
-                mine.said = vote::unreachable;
-            } else if (limits_.has_room(i)) {
-                to |= set_of(i);
-            } else {
-                limits_.search(i, now);
-            }
+        if (wrong::rollback_unordered && masters_[i].link->up() && mine.said == vote::timed_out) {
+            masters_[i].link->closed("the rollback takes another one", now);
+        }
+        masters |= set_of(i);
+        if (!masters_[i].link->up()) {
+            mine.said = vote::unreachable;
+            continue;
+        }
+        reachable |= set_of(i);
+        if (limits_.has_room(i)) {
+            to |= set_of(i);
+        } else {
+            limits_.search(i, now);
         }
     }
+    ended.ending().begin(masters, reachable);
     send(ended, to, now);
     if (!decide(ended, now)) {
         schedule(ended, now);
@@ -52,40 +85,43 @@ void removals::begin_votes(claim& ended) {
         ballot& mine = ended.votes.of[i];
         ended.votes.set_left(i, lease_unknown);
         mine.latency = {};
-        mine.said = mine.asked || masters_[i].admitted ? vote::pending : masters_[i].otherwise;
-        if (!mine.asked && masters_[i].admitted) {
+        mine.said = vote::pending;
+        if (mine.asked) {
+            continue;
+        }
+        if (masters_[i].admitted) {
             ended.votes.note(i, "it was not asked: it had no vote on this lock");
+        } else {
+            mine.said = masters_[i].otherwise;
         }
     }
 }
 
 void removals::send(claim& ended, master_set to, time_point now) {
-    for (const std::size_t i : each_of(to)) {
-        if (ended.ending().sent(i)) {
-            limits_.sent(i);
-        }
+    for (const std::size_t i : each_of(ended.ending().sent(to))) {
+        limits_.sent(i);
     }
     sender_.remove(ended, to, now);
 }
 
 bool removals::answered(claim& ended, const arrival& at, vote what) {
     ++masters_.counters(at.master).release_votes[what];
-    ended.votes.of[at.master].said = what;
-    const removal::receipt got = ended.ending().answered(
-        ended,
-        at.master,
-        what,
-        at.now,
-        later(at.now, rules_.health_check_interval),
-        masters_.is_known_member(at.master));
-    if (got.in_flight) {
-        limits_.answered(at.master, at.now);
+    return settle(ended, at, what, masters_.is_known_member(at.master));
+}
+
+bool removals::removed(const arrival& at, std::span<const batch::item> locks) {
+    const auto latency = ballot::latency_of(at.now - at.sent);
+    const bool counts = masters_.is_known_member(at.master);
+    std::size_t found = 0;
+    for (const batch::item& each : locks) {
+        if (claim* const ended = claims_.find(each.claim)) {
+            ended->votes.of[at.master].latency = latency;
+            settle(*ended, at, vote::granted, counts);
+            ++found;
+        }
     }
-    counters_.removals_repeated += got.was_overdue ? 1U : 0U;
-    if (!decide(ended, at.now) && got.pending) {
-        schedule(ended, at.now);
-    }
-    return got.confirmed;
+    masters_.counters(at.master).release_votes[vote::granted] += found;
+    return found > 0;
 }
 
 void removals::handed_off(const claim& lease) {
@@ -128,33 +164,24 @@ bool removals::on_wire(const claim& ended) const noexcept {
     return !left.waits_for_room();
 }
 
-// Reports the result once it is known. Drops the claim once no removal is pending; then it returns
-// true.
-bool removals::decide(claim& ended, time_point now) {
-    if (const auto result = ended.ending().decide(masters_.needed(), now)) {
-        for (const std::size_t i : each_of(result->silent)) {
-            ended.votes.of[i].said = vote::timed_out;
-        }
-        switch (result->what) {
-        case release_result::released:
-            ++counters_.released;
-            break;
-        case release_result::expired:
-        case release_result::stolen:
-            ++counters_.released_late;
-            break;
-        case release_result::uncertain:
-            ++counters_.released_uncertain;
-            break;
-        }
-        host_.removed(ended, result->what);
+void removals::report(claim& ended) {
+    const removal::result known = ended.ending().decide(masters_.needed());
+    for (const std::size_t i : each_of(known.silent)) {
+        ended.votes.of[i].said = vote::timed_out;
     }
-    const bool settled = ended.ending().settled();
-    if (settled) {
-        timers_.cancel(ended.wake);
-        claims_.destroy(ended);
+    switch (known.what) {
+    case release_result::released:
+        ++counters_.released;
+        break;
+    case release_result::expired:
+    case release_result::stolen:
+        ++counters_.released_late;
+        break;
+    case release_result::uncertain:
+        ++counters_.released_uncertain;
+        break;
     }
-    return settled;
+    host_.removed(ended, known.what);
 }
 
 void removals::due(claim& ended, time_point now) {

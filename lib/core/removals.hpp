@@ -10,6 +10,7 @@
 #include "removal_limits.hpp"
 
 #include <cstddef>
+#include <span>
 
 namespace redlock::core {
 
@@ -26,6 +27,8 @@ public:
     void begin(claim& ended, time_point now);
     /// Returns whether the master has confirmed the removal.
     bool answered(claim& ended, const arrival& at, vote what);
+    /// The master has removed the keys of all these locks: the most frequent reply, in one pass.
+    bool removed(const arrival& at, std::span<const batch::item> locks);
     /// The time of a claim has come.
     void due(claim& ended, time_point now);
     /// \}
@@ -50,7 +53,9 @@ private:
     void begin_votes(claim& ended);
     void send(claim& ended, master_set to, time_point now);
     void send_pending(std::size_t master, time_point now);
+    bool settle(claim& ended, const arrival& at, vote what, bool counts);
     bool decide(claim& ended, time_point now);
+    void report(claim& ended);
     void schedule(claim& ended, time_point now) {
         timers_.set_by(ended.wake, ended.ending().next_due(ended, now));
     }

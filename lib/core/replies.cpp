@@ -121,9 +121,7 @@ void replies::note_listeners(std::size_t master, std::uint64_t lock, std::uint64
 // `error`: the server's, or empty.
 void replies::claim_replied(
     claim& owner, const arrival& at, const answer& got, std::string_view error) {
-    const command_kind kind = at.command.kind;
-    const bool asks = kind == command_kind::acquire || kind == command_kind::raise;
-    if (asks && owner.ended()) { // its removal follows this command
+    if (at.command.asks() && owner.ended()) { // its removal follows this command
         if (wrong::older_grant_counted && got.said == vote::granted) {
             events_.answered(owner, at, got);
         }
@@ -133,21 +131,25 @@ void replies::claim_replied(
         events_.again(owner, at, got);
         return;
     }
-    if (got.said == vote::error) {
-        owner.votes.note(
-            at.master,
-            got.forgot && error.empty() ? "its memory record has changed"
-                                        : text_of_error(owner, error));
-    } else if (got.late) {
-        owner.votes.note(at.master, "it came after its time and was not executed");
+    if (got.said == vote::error || got.late) {
+        explain(owner, at.master, got, error);
     }
     const auto took = at.now - at.sent;
-    owner.votes.of[at.master].latency = std::chrono::floor<decltype(ballot::latency)>(
-        std::min<clock::duration>(took, std::chrono::hours(1)));
+    owner.votes.of[at.master].latency = ballot::latency_of(took);
     if (!owner.is_ending()) { // removals, which are as many, have the same latency
         masters_.counters(at.master).latency.add(took);
     }
     events_.answered(owner, at, got);
+}
+
+void replies::explain(claim& owner, std::size_t master, const answer& got, std::string_view error) {
+    if (got.said != vote::error) {
+        owner.votes.note(master, "it came after its time and was not executed");
+    } else if (got.forgot && error.empty()) {
+        owner.votes.note(master, "its memory record has changed");
+    } else {
+        owner.votes.note(master, text_of_error(owner, error));
+    }
 }
 
 void replies::dropped(const arrival& at) {
@@ -160,8 +162,7 @@ void replies::dropped(const arrival& at) {
 }
 
 void replies::claim_unreachable(claim& owner, const arrival& at) {
-    const command_kind kind = at.command.kind;
-    const bool asks = kind == command_kind::acquire || kind == command_kind::raise;
+    const bool asks = at.command.asks();
     if (asks && owner.ended()) {
         return;
     }

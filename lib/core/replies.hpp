@@ -10,6 +10,8 @@
 #include "outbox.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,6 +22,8 @@ class reply_events {
 public:
     /// The answer of a master to a command of a claim. `unreachable`: its connection broke before.
     virtual void answered(claim& owner, const arrival& at, const answer& got) = 0;
+    /// The master has removed the keys of all these locks of one call.
+    virtual void removed(const arrival& at, std::span<const batch::item> locks) = 0;
     /// The reply decides nothing yet: the command must be repeated in another variant, or be
     /// followed by EXISTS (`answer::ask_exists`).
     virtual void again(claim& owner, const arrival& at, const answer& got) = 0;
@@ -39,6 +43,8 @@ public:
 
     /// The reply to a command of a claim, or to a call for several locks.
     void replied(const arrival& at, const reply& answered);
+    /// Grants of these locks of a native call, as `connection_events::granted`.
+    void granted(const arrival& at, std::uint64_t locks);
     /// The connection broke before that reply.
     void dropped(const arrival& at);
     /// Drops what was not sent: the connection broke, or the master may no longer vote. A SET sent
@@ -53,14 +59,22 @@ private:
     void note_listeners(std::size_t master, std::uint64_t lock, std::uint64_t count);
     void note_stray(claim& owner, std::size_t master, command_kind what) const;
     void claim_replied(claim& owner, const arrival& at, const answer& got, std::string_view error);
+    static void
+    explain(claim& owner, std::size_t master, const answer& got, std::string_view error);
     void claim_unreachable(claim& owner, const arrival& at);
 
     // batch_replies.cpp
     void batch_replied(const arrival& at, const reply& answered);
-    void native_replied(const arrival& at, batch& what, const reply& answered);
-    void set_replied(
-        const arrival& at, const batch::item& each, const answer& got, const reply& answered);
+    void each_replied(const arrival& at, const batch& what, batch_answers& all);
+    void note_published(const arrival& at, const batch::item& each, std::uint64_t listening);
+    void native_replied(const arrival& at, const batch& what, const reply& answered);
     void certified(const arrival& at, const batch& what, const reply& answered);
+    void sets_replied(
+        const arrival& at,
+        const batch& what,
+        std::uint64_t locks,
+        const answer& got,
+        std::string_view error);
     void batch_dropped(const arrival& at);
 
     listeners& listeners_;

@@ -54,6 +54,10 @@ public:
     /// Returns the next complete reply, or null: more bytes are needed, or `error()` is not empty.
     const reply* next();
 
+    /// Takes the replies "+OK" that come next in a row, at most `most`, and returns their number. A
+    /// reply that came in pieces is not among them.
+    std::size_t take_ok(std::size_t most) noexcept;
+
     /// Why the stream is invalid; empty if it is valid. After an error, only `clear()` helps.
     const std::string& error() const noexcept { return error_; }
 

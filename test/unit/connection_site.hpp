@@ -31,6 +31,15 @@ struct connection_site : core::connection_events {
         replies.emplace_back(command.subject.index, std::string(answer.text));
         sent_at.push_back(sent);
     }
+    void granted(
+        std::size_t,
+        const core::sent_command& command,
+        std::uint64_t locks,
+        time_point sent,
+        time_point) override {
+        grants.emplace_back(command.replies, locks);
+        sent_at.push_back(sent);
+    }
     void dropped(std::size_t, const core::sent_command& command, time_point) override {
         up_when_dropped = up_when_dropped || link.up();
         drops.push_back(command.subject.index);
@@ -89,6 +98,7 @@ struct connection_site : core::connection_events {
     int changes = 0;
     bool up_when_dropped = false;
     std::vector<std::pair<std::uint32_t, std::string>> replies;
+    std::vector<std::pair<int, std::uint64_t>> grants; // replies outstanding, then the locks
     std::vector<time_point> sent_at;
     std::vector<std::uint32_t> drops;
     std::vector<std::string> notes;

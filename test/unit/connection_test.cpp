@@ -179,6 +179,40 @@ TEST_CASE("replies match commands first in, first out") {
     CHECK(it.sent_at[4] - it.sent_at[0] == 4ms);
 }
 
+TEST_CASE("grants in a row are one event, and those of a call cut anywhere count once each") {
+    const sent_command four{
+        .kind = command_kind::acquire,
+        .how = command_variant::native,
+        .shared = true,
+        .locks = 4,
+        .replies = 4,
+        .subject = {7, 1}};
+    const std::string bytes = "+OK\r\n+OK\r\n$-1\r\n+OK\r\n";
+    for (std::size_t cut = 0; cut < bytes.size(); ++cut) {
+        INFO("cut at " << cut);
+        up_site it;
+        it.link.send("*1\r\n$4\r\nFOUR\r\n", four, it.now);
+        it.hear(bytes.substr(0, cut));
+        it.hear(bytes.substr(cut));
+        if (cut == 0) {
+            CHECK(it.grants == std::vector<std::pair<int, std::uint64_t>>{{4, 0b1100}, {1, 0b1}});
+        }
+        std::uint64_t locks = 0;
+        for (const auto& [outstanding, granted] : it.grants) {
+            CHECK((locks & granted) == 0);
+            locks |= granted;
+        }
+        // A grant that came in pieces is a reply like others.
+        CHECK(static_cast<std::size_t>(std::popcount(locks)) + it.replies.size() == 4);
+        CHECK((locks & 0b10) == 0);
+        CHECK(it.link.next_due() > it.now);
+        CHECK(it.link.up());
+        it.send(9);
+        it.hear("+OK\r\n");
+        CHECK(it.replies.back().first == 9);
+    }
+}
+
 TEST_CASE("an unsolicited reply takes the connection down") {
     up_site it;
     it.hear("+surprise\r\n");

@@ -99,6 +99,9 @@ TEST_CASE("replies: each is an answer for a claim, also the one that a broken co
         void answered(claim&, const arrival& at, const answer& got) override {
             said.at(at.master) = got.said;
         }
+        void removed(const arrival& at, std::span<const batch::item>) override {
+            said.at(at.master) = vote::granted;
+        }
         void again(claim&, const arrival&, const answer& got) override {
             repeats += got.use_eval ? 1 : 0;
         }
@@ -111,6 +114,7 @@ TEST_CASE("replies: each is an answer for a claim, also the one that a broken co
     it.on_reply = [&](const arrival& at, const reply* got) {
         got != nullptr ? all.replied(at, *got) : all.dropped(at);
     };
+    it.on_grant = [&](const arrival& at, std::uint64_t locks) { all.granted(at, locks); };
     claim& mine = it.granted("p:{r}");
     it.servers[0].drop("p:{r}");
     mine.ask({attempt::origin::acquire, 3, 2});

@@ -37,6 +37,16 @@ struct quorum_site : core::connection_events, core::subscriber_events {
             on_reply({master, command, sent, at}, &got);
         }
     }
+    void granted(
+        std::size_t master,
+        const core::sent_command& command,
+        std::uint64_t locks,
+        time_point sent,
+        time_point at) override {
+        if (on_grant) {
+            on_grant({master, command, sent, at}, locks);
+        }
+    }
     void dropped(std::size_t master, const core::sent_command& command, time_point at) override {
         if (on_reply) {
             on_reply({.master = master, .command = command, .now = at}, nullptr);
@@ -96,6 +106,7 @@ struct quorum_site : core::connection_events, core::subscriber_events {
 
     /// Replies to commands of the test; null: the connection broke before.
     std::function<void(const core::arrival&, const core::reply*)> on_reply;
+    std::function<void(const core::arrival&, std::uint64_t)> on_grant;
     core::settings rules;
     std::vector<virtual_master> servers;
     core::jitter chance{1};
