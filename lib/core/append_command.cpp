@@ -26,6 +26,14 @@ char* write_length(char* at, char mark, std::size_t length) {
     return at;
 }
 
+char* write_argument(char* at, std::string_view argument) {
+    at = write_length(at, '$', argument.size());
+    at = std::copy(argument.begin(), argument.end(), at);
+    *at++ = '\r';
+    *at++ = '\n';
+    return at;
+}
+
 } // namespace
 
 void append_command(std::string& out, std::span<const std::string_view> arguments) {
@@ -37,10 +45,7 @@ void append_command(std::string& out, std::span<const std::string_view> argument
     out.resize(before + room);
     char* at = write_length(out.data() + before, '*', arguments.size());
     for (const std::string_view argument : arguments) {
-        at = write_length(at, '$', argument.size());
-        at = std::copy(argument.begin(), argument.end(), at);
-        *at++ = '\r';
-        *at++ = '\n';
+        at = write_argument(at, argument);
     }
     out.resize(static_cast<std::size_t>(at - out.data()));
 }
@@ -53,6 +58,16 @@ void append_array(std::string& out, std::size_t arguments) {
 void append_argument(std::string& out, std::string_view argument) {
     char head[length_bytes_max];
     out.append(head, write_length(head, '$', argument.size())).append(argument).append("\r\n");
+}
+
+void argument_buffer::add(std::string_view argument) {
+    char* const at = room(length_bytes_max + argument.size() + 2);
+    used_ += static_cast<std::size_t>(write_argument(at, argument) - at);
+}
+
+void argument_buffer::add_formatted(std::string_view bytes) {
+    std::ranges::copy(bytes, room(bytes.size()));
+    used_ += bytes.size();
 }
 
 } // namespace redlock::core

@@ -14,17 +14,30 @@
 
 namespace redlock::core {
 
+std::string_view set_begin() noexcept {
+    return wrong::set_without_nx     ? "*5\r\n$3\r\nSET\r\n"
+           : wrong::set_then_pexpire ? "*4\r\n$3\r\nSET\r\n"
+                                     : "*6\r\n$3\r\nSET\r\n";
+}
+
+std::string set_end(std::chrono::milliseconds ttl) {
+    std::string out;
+    if (!wrong::set_without_nx) {
+        append_argument(out, "NX");
+    }
+    if (!wrong::set_then_pexpire) {
+        append_argument(out, "PX");
+        append_argument(out, decimal(ttl.count()));
+    }
+    return out;
+}
+
 void append_set(
     std::string& out, std::string_view key, std::string_view token, std::chrono::milliseconds ttl) {
-    if (wrong::set_without_nx) {
-        append_command(out, {"SET", key, token, "PX", decimal(ttl.count())});
-        return;
-    }
-    if (wrong::set_then_pexpire) {
-        append_command(out, {"SET", key, token, "NX"});
-        return;
-    }
-    append_command(out, {"SET", key, token, "NX", "PX", decimal(ttl.count())});
+    out.append(set_begin());
+    append_argument(out, key);
+    append_argument(out, token);
+    out.append(set_end(ttl));
 }
 
 void append_remove(

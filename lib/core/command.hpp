@@ -110,6 +110,9 @@ private:
 
 /// \name The plain protocol
 /// \{
+/// A SET is its begin, the key and the token as arguments, and its end.
+std::string_view set_begin() noexcept;
+std::string set_end(std::chrono::milliseconds ttl);
 void append_set(
     std::string& out, std::string_view key, std::string_view token, std::chrono::milliseconds ttl);
 /// With a `channel`, a script publishes the removal; after a native command `append_publish` does.

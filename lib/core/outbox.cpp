@@ -53,6 +53,9 @@ batch& outbox::batch_for(const command& what, bool alone, time_point now) {
         texts_.emplace_back();
     }
     arguments& text = texts_[fresh.text];
+    if (fresh.native) {
+        text.set_end = set_end(what.ttl);
+    }
     text.keys.clear();
     text.tokens.clear();
     text.counters.clear();
@@ -69,14 +72,17 @@ void outbox::add(const command& what, bool alone, time_point now) {
     full_ = full_ || one.items.size() == batch::locks_max;
     arguments& text = texts_[one.text];
     if (one.native) {
-        append_set(text.keys, what.names.lock, what.names.token, what.ttl);
+        text.keys.add_formatted(set_begin());
+        text.keys.add(what.names.lock);
+        text.keys.add(what.names.token);
+        text.keys.add_formatted(text.set_end);
         return;
     }
-    append_argument(text.keys, what.names.lock);
-    append_argument(text.tokens, what.names.token);
+    text.keys.add(what.names.lock);
+    text.tokens.add(what.names.token);
     if (one.has_counters()) {
-        append_argument(text.keys, what.names.fence);
-        append_argument(text.counters, decimal(what.fencing.token));
+        text.keys.add(what.names.fence);
+        text.counters.add(decimal(what.fencing.token));
     }
 }
 
@@ -98,7 +104,7 @@ void outbox::write(
     std::string& out, const batch& what, command_variant how, std::string_view record) const {
     const arguments& text = texts_[what.text];
     if (what.native) {
-        out.append(text.keys);
+        out.append(text.keys.text());
         return;
     }
     const std::size_t locks = what.items.size();
@@ -116,16 +122,16 @@ void outbox::write(
     if (checks) {
         append_argument(out, record);
     }
-    out.append(text.keys);
+    out.append(text.keys.text());
     if (!removes) {
         append_argument(out, decimal(what.ttl.count()));
     }
     if (removes || checks) {
         append_argument(out, decimal(what.fencing.ttl.count()));
     }
-    out.append(text.tokens);
+    out.append(text.tokens.text());
     if (!acquires) {
-        out.append(text.counters);
+        out.append(text.counters.text());
     }
 }
 

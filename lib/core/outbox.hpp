@@ -138,9 +138,10 @@ private:
     // The formatted arguments of each lock of a batch; of a native one, its commands. Not in the
     // batch: very many may be in flight.
     struct arguments {
-        std::string keys;
-        std::string tokens;
-        std::string counters;
+        argument_buffer keys;
+        argument_buffer tokens;
+        argument_buffer counters;
+        std::string set_end;
     };
 
     static std::size_t masters_in(master_set set) noexcept;

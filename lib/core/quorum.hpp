@@ -162,11 +162,15 @@ public:
     /// The master that contenders for this lock ask first: the same for all clients that see the
     /// same masters vote. Different locks are spread over the masters. `nobody`: they ask all
     /// masters.
-    std::size_t arbiter_of(std::string_view key) const noexcept { return arbiter_of(hash_of(key)); }
+    std::size_t arbiter_of(std::string_view key) const noexcept {
+        return arbiter_of(hash_of(key));
+    }
     std::size_t arbiter_of(std::uint64_t hash_of_key) const noexcept;
     /// The master that keeps the fair queue for this lock.
     std::size_t queue_master_of(std::string_view key) const noexcept;
     master_set up() const noexcept;
+    /// The masters that have a command of their own for compare-and-delete.
+    master_set deletes_natively() const noexcept;
     /// Returns the masters that may merely be slow: they have replied since `asked_at`, or that was
     /// less than four round trips or 20 ms ago.
     master_set may_be_slow(time_point asked_at, time_point now) const noexcept;

@@ -227,25 +227,12 @@ void sender::heal(const claim& lease, std::size_t master, std::uint16_t round, t
 
 void sender::remove(claim& ended, master_set to, time_point now) {
     const bool shares = shares_calls(ended, command_kind::remove) && !deletes_blindly(ended);
-    master_set together = 0;
-    const server_capabilities* written = nullptr; // for these: nearly always the same for all
-    command_variant said = command_variant::native;
-    std::string_view channel;
-    for (const std::size_t i : each_of(to)) {
-        const server_capabilities& commands = masters_[i].link->commands();
-        const command_variant how = commands.of(ended.form, command_kind::remove);
-        if (shares && how != command_variant::native) {
-            together |= set_of(i);
-            keep_mark(ended, i, not_written);
-            continue;
-        }
-        if (written == nullptr || how != said
-            || commands.delete_command != written->delete_command) {
-            channel = write_removal(ended, commands, how);
-            written = &commands;
-            said = how;
-        }
-        send_removal(ended, i, how, channel, now);
+    const master_set together = shares ? to & ~masters_.deletes_natively() : 0;
+    if (together != to) {
+        remove_alone(ended, to & ~together, now);
+    }
+    for (const std::size_t i : each_of(ended.ending().wanted() ? 0 : together)) {
+        keep_mark(ended, i, not_written);
     }
     queue(ended, command_kind::remove, together, now);
     if (together == 0 || !rules_.pushes || !ended.announced || !ended.is_slot()) {
@@ -254,9 +241,27 @@ void sender::remove(claim& ended, master_set to, time_point now) {
     // The removal is sent first. Its script cannot publish on the channel of the pool, to which the
     // waiters subscribe.
     flush();
-    channel = channel_of(ended.line_key());
+    const std::string_view channel = channel_of(ended.line_key());
     for (const std::size_t i : each_of(together)) {
         send_publish(ended, i, channel, now);
+    }
+}
+
+// In one command for each master.
+void sender::remove_alone(claim& ended, master_set to, time_point now) {
+    const server_capabilities* written = nullptr; // for these: nearly always the same for all
+    command_variant said = command_variant::native;
+    std::string_view channel;
+    for (const std::size_t i : each_of(to)) {
+        const server_capabilities& commands = masters_[i].link->commands();
+        const command_variant how = commands.of(ended.form, command_kind::remove);
+        if (written == nullptr || how != said
+            || commands.delete_command != written->delete_command) {
+            channel = write_removal(ended, commands, how);
+            written = &commands;
+            said = how;
+        }
+        send_removal(ended, i, how, channel, now);
     }
 }
 

@@ -141,6 +141,7 @@ private:
             ended.votes.set_removal_mark(master, mark);
         }
     }
+    void remove_alone(claim& ended, master_set to, time_point now);
     void send_removal(
         claim& ended,
         std::size_t master,

@@ -168,7 +168,7 @@ void sender::send_batch(const batch& what) {
 void sender::note_sent(const batch& what, std::span<const std::uint64_t> marks) {
     for (const batch::item& each : what.items) {
         claim* const owner = claims_.find(each.claim);
-        if (owner == nullptr) {
+        if (owner == nullptr || (what.kind == command_kind::remove && owner->ending().wanted())) {
             continue;
         }
         for (const std::size_t i : each_of(what.to)) {
