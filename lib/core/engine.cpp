@@ -130,12 +130,13 @@ void engine::time_passed(time_point now) {
         log_.clocks_stepped(stepped);
     }
     // The rest stays due: `next_due` reports it, and other work of the event loop runs in between.
-    for (std::size_t i = 0; i < rules_.turn_max; ++i) {
-        timer* const due = timers_.pop(now);
-        if (due == nullptr) {
-            break;
+    std::size_t fired = 0;
+    std::size_t looks = 16 * rules_.turn_max; // at a timer that was moved, a look costs little
+    for (; fired < rules_.turn_max && looks > 0 && timers_.next() <= now; --looks) {
+        if (const timer* const due = timers_.pop(now)) {
+            fire(*due, now);
+            ++fired;
         }
-        fire(*due, now);
     }
     removals_.time_passed(now);
     end_of_event(now);

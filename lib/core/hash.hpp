@@ -3,10 +3,12 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -17,6 +19,21 @@ constexpr std::uint64_t
 hash_of(std::string_view text, std::uint64_t state = 0xcbf29ce484222325U) noexcept {
     for (const char c : text) {
         state = (state ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    }
+    return state;
+}
+
+/// A quicker one, of the key of a lock: eight bytes at a time. Different kinds of machines may
+/// disagree, which only costs commands.
+inline std::uint64_t hash_of_key(std::string_view key) noexcept {
+    std::uint64_t state = key.size();
+    while (!key.empty()) {
+        const std::size_t size = std::min(key.size(), sizeof(std::uint64_t));
+        std::uint64_t word = 0;
+        std::memcpy(&word, key.data(), size);
+        state = (state ^ word) * 0x9e3779b97f4a7c15U;
+        state ^= state >> 32U;
+        key.remove_prefix(size);
     }
     return state;
 }

@@ -163,7 +163,7 @@ public:
     /// same masters vote. Different locks are spread over the masters. `nobody`: they ask all
     /// masters.
     std::size_t arbiter_of(std::string_view key) const noexcept {
-        return arbiter_of(hash_of(key));
+        return arbiter_of(hash_of_key(key));
     }
     std::size_t arbiter_of(std::uint64_t hash_of_key) const noexcept;
     /// The master that keeps the fair queue for this lock.

@@ -105,7 +105,7 @@ void replies::note_server(const arrival& at, const reply& answered, const answer
         link.published({}, at.now);
         const claim* const ended = claims_.find(at.command.subject);
         if (ended != nullptr && ended->form == lock_form::exclusive && !ended->is_slot()) {
-            note_listeners(at.master, hash_of(ended->key), got.counter);
+            note_listeners(at.master, hash_of_key(ended->key), got.counter);
         }
     }
 }

@@ -49,7 +49,7 @@ void sender::publish_where_heard(const claim& ended, batch::item& one, master_se
     if (!rules_.pushes || !ended.announced || ended.is_slot()) {
         return;
     }
-    const std::uint64_t lock = hash_of(ended.key);
+    const std::uint64_t lock = hash_of_key(ended.key);
     const std::size_t arbiter = masters_.arbiter_of(lock);
     // Where the key is missing, nothing is removed, and nothing published.
     const bool alone = arbiter != nobody && (to & set_of(arbiter)) != 0

@@ -3,81 +3,82 @@
 namespace redlock::core {
 
 void timers::set(timer& entry, time_point due) {
-    if (entry.due == due && entry.place != timer::idle) {
-        return;
-    }
-    if (due == forever) {
-        cancel(entry);
-        return;
-    }
-    const bool sooner = entry.place == timer::idle || due < entry.due;
+    cancel(entry);
+    active_ += due != forever ? 1U : 0U;
     entry.due = due;
     if (entry.place == timer::idle) {
-        heap_.push_back(&entry);
-        entry.place = static_cast<std::uint32_t>(heap_.size() - 1) & timer::idle;
+        if (due != forever) {
+            heap_.emplace_back();
+            up(heap_.size() - 1, {due, &entry});
+        }
+    } else if (due < heap_[entry.place].looked_at) {
+        up(entry.place, {due, &entry});
     }
-    sooner ? up(entry.place) : down(entry.place);
 }
 
 void timers::cancel(timer& entry) noexcept {
-    const std::size_t place = entry.place;
-    if (place == timer::idle) {
-        return;
-    }
-    entry.place = timer::idle;
-    timer* const last = heap_.back();
-    heap_.pop_back();
-    if (last != &entry) {
-        put(place, last);
-        up(place);
-        down(last->place);
-    }
+    active_ -= entry.place != timer::idle && entry.due != forever ? 1U : 0U;
+    entry.due = forever;
 }
 
 timer* timers::pop(time_point now) noexcept {
-    if (heap_.empty() || heap_.front()->due > now) {
+    if (heap_.empty() || heap_.front().looked_at > now) {
         return nullptr;
     }
-    timer* const first = heap_.front();
-    cancel(*first);
-    return first;
+    timer& first = *heap_.front().entry;
+    if (first.due != heap_.front().looked_at && first.due != forever) {
+        down({first.due, &first});
+        return nullptr;
+    }
+    first.place = timer::idle;
+    const place last = heap_.back();
+    heap_.pop_back();
+    if (!heap_.empty()) {
+        down(last);
+    }
+    if (first.due == forever) {
+        return nullptr;
+    }
+    --active_;
+    return &first;
 }
 
-void timers::put(std::size_t place, timer* entry) noexcept {
-    heap_[place] = entry;
-    entry->place = static_cast<std::uint32_t>(place) & timer::idle;
+void timers::put(std::size_t at, const place& what) noexcept {
+    heap_[at] = what;
+    what.entry->place = static_cast<std::uint32_t>(at) & timer::idle;
 }
 
-void timers::up(std::size_t place) noexcept {
-    timer* const entry = heap_[place];
-    while (place > 0) {
-        const std::size_t parent = (place - 1) / 2;
-        if (heap_[parent]->due <= entry->due) {
+// Puts it at `at` or, if it is looked at earlier than those above, higher.
+void timers::up(std::size_t at, const place& what) noexcept {
+    while (at > 0) {
+        const std::size_t parent = (at - 1) / 2;
+        if (heap_[parent].looked_at <= what.looked_at) {
             break;
         }
-        put(place, heap_[parent]);
-        place = parent;
+        put(at, heap_[parent]);
+        at = parent;
     }
-    put(place, entry);
+    put(at, what);
 }
 
-void timers::down(std::size_t place) noexcept {
-    timer* const entry = heap_[place];
+// Puts it at the top or, if it is looked at later than those below, lower.
+void timers::down(const place& what) noexcept {
+    std::size_t at = 0;
     for (;;) {
-        std::size_t child = 2 * place + 1;
+        std::size_t child = 2 * at + 1;
         if (child >= heap_.size()) {
             break;
         }
-        if (child + 1 < heap_.size() && heap_[child + 1]->due < heap_[child]->due) {
+        if (child + 1 < heap_.size() && heap_[child + 1].looked_at < heap_[child].looked_at) {
             ++child;
         }
-        if (entry->due <= heap_[child]->due) {
+        if (what.looked_at <= heap_[child].looked_at) {
             break;
         }
-        put(place, heap_[child]);
-        place = child;
+        put(at, heap_[child]);
+        at = child;
     }
-    put(place, entry);
+    put(at, what);
 }
 
 } // namespace redlock::core

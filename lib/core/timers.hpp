@@ -1,5 +1,6 @@
-// The times at which something is due, in order: a binary heap whose entries know their place, so
-// that moving or cancelling one costs a logarithm. Reads no clock.
+// The times at which something is due, in order: a binary heap. Most timers are cancelled or moved
+// further away before they are due, so that costs nothing: the entry stays where it is, and is
+// moved when its old time has come. Reads no clock.
 
 #pragma once
 
@@ -14,8 +15,8 @@ namespace redlock::core {
 /// The owner of a timer.
 enum class timer_owner : std::uint32_t { claim, operation, query, slot_scan };
 
-/// One entry; a member of the object that it wakes, at a stable address. Every lock has one: kept
-/// small.
+/// One entry; a member of the object that it wakes, at a stable address as long as the timers
+/// exist. Every lock has one: kept small.
 struct timer {
     static constexpr std::uint32_t idle = (std::uint32_t{1} << 30U) - 1;
 
@@ -31,27 +32,33 @@ public:
     void set(timer& entry, time_point due);
     void cancel(timer& entry) noexcept;
     /// Makes `entry` due at `due` at the latest: an earlier time stays. For owners that accept an
-    /// early call and then check again: moving a time further away costs nothing.
+    /// early call and then check again.
     void set_by(timer& entry, time_point due) {
         if (entry.place == timer::idle || due < entry.due) {
             set(entry, due);
         }
     }
 
-    /// The earliest due time, or `forever`.
-    time_point next() const noexcept { return heap_.empty() ? forever : heap_.front()->due; }
+    /// When `pop` must be called next: a lower bound. `forever` if nothing is due.
+    time_point next() const noexcept { return active_ == 0 ? forever : heap_.front().looked_at; }
 
-    /// Removes and returns the earliest entry if it is due at `now`, else null.
+    /// Looks at the earliest entry, if `next` has come. Removes and returns it if it is due at
+    /// `now`. Returns null otherwise, for example if it was moved: then `next` tells whether to
+    /// call this again.
     timer* pop(time_point now) noexcept;
 
-    std::size_t size() const noexcept { return heap_.size(); }
-
 private:
-    void up(std::size_t place) noexcept;
-    void down(std::size_t place) noexcept;
-    void put(std::size_t place, timer* entry) noexcept;
+    struct place {
+        time_point looked_at; // not later than it is due
+        timer* entry;
+    };
 
-    std::vector<timer*> heap_;
+    void up(std::size_t at, const place& what) noexcept;
+    void down(const place& what) noexcept;
+    void put(std::size_t at, const place& what) noexcept;
+
+    std::vector<place> heap_;
+    std::size_t active_ = 0; // those that are due some time
 };
 
 } // namespace redlock::core

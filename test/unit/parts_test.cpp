@@ -12,6 +12,7 @@
 #include "core/slot_scans.hpp"
 #include "core/waiting.hpp"
 #include "parts_site.hpp"
+#include "take_timer.hpp"
 
 namespace parts_test { namespace {
 
@@ -65,10 +66,10 @@ TEST_CASE("queries: each is reported once, when all masters have replied or its 
     REQUIRE(it.host.statuses.size() == 1);
     CHECK(it.host.statuses[0].state == lock_state::free);
     CHECK(it.host.statuses[0].masters[2].vote == vote::unreachable);
-    CHECK(it.due.size() == 0);
+    CHECK(unit::take_timer(it.due, forever) == nullptr);
 
     asked.ask(2, "r", it.now);
-    const timer* const late = it.due.pop(it.now + it.rules.master_timeout);
+    const timer* const late = unit::take_timer(it.due, it.now + it.rules.master_timeout);
     REQUIRE(late != nullptr);
     asked.due(late->subject);
     CHECK(it.host.statuses.size() == 2);
@@ -230,10 +231,10 @@ TEST_CASE("waiting: only the front asks, and the next one is woken when it leave
     operation second = waiting_for("p:{r}", 2);
     CHECK(all.join(first, it.now) == waiting::step::ask);
     CHECK(all.join(second, it.now) == waiting::step::wait);
-    CHECK(it.due.size() == 0);
+    CHECK(unit::take_timer(it.due, forever) == nullptr);
     all.leave(first, it.now);
     it.now = it.due.next();
-    CHECK(it.due.pop(it.now) == &second.wake);
+    CHECK(unit::take_timer(it.due, it.now) == &second.wake);
     CHECK(all.due(second, it.now) == waiting::step::ask);
     all.leave(second, it.now);
 }
@@ -298,17 +299,17 @@ TEST_CASE("holders: the keys of a lost lease stay until its holder must have sto
     CHECK(it.host.taken() == lines{"p:{r}: lost: owned_by_other", "lost"});
     CHECK(all.lost() == 1);
     CHECK(it.said(0).empty());
-    CHECK(it.due.next() == lease.believed_until);
+    CHECK(lease.wake.due == lease.believed_until);
     SECTION("released before") {
         all.release(lease, it.now);
     }
     SECTION("never released") {
-        all.end_lost(lease, it.due.next());
+        all.end_lost(lease, lease.wake.due);
     }
     SECTION("abandoned") {
         all.abandon(lease);
         CHECK(it.claims.size() == 0);
-        CHECK(it.due.size() == 0);
+        CHECK(unit::take_timer(it.due, forever) == nullptr);
         it.commands.flush();
         CHECK(it.said(0).empty());
         all.release(begin(), it.now); // a lock that is held

@@ -1,5 +1,6 @@
 #include "core/timers.hpp"
 #include "support/test.hpp"
+#include "take_timer.hpp"
 
 #include <random>
 
@@ -39,15 +40,16 @@ TEST_CASE("a timer that is set to forever, or cancelled, is gone") {
     timer one;
     all.cancel(one);
     all.set(one, forever);
-    CHECK(all.size() == 0);
+    CHECK(all.next() == forever);
     all.set(one, at(1));
     all.set(one, forever);
-    CHECK(all.size() == 0);
+    CHECK(unit::take_timer(all, at(9)) == nullptr);
+    CHECK(all.next() == forever);
     all.set(one, at(2));
     all.cancel(one);
     all.cancel(one);
-    CHECK(all.size() == 0);
-    CHECK(all.pop(forever) == nullptr);
+    CHECK(unit::take_timer(all, at(9)) == nullptr);
+    CHECK(all.next() == forever);
 }
 
 TEST_CASE("a timer that was moved is due once, at its last moment") {
@@ -56,9 +58,24 @@ TEST_CASE("a timer that was moved is due once, at its last moment") {
     all.set(one, at(5));
     all.set(one, at(2));
     all.set(one, at(7));
-    CHECK(all.size() == 1);
-    CHECK(all.pop(at(6)) == nullptr);
-    CHECK(all.pop(at(7)) == &one);
+    CHECK(unit::take_timer(all, at(6)) == nullptr);
+    CHECK(all.next() == at(7));
+    CHECK(unit::take_timer(all, at(7)) == &one);
+    CHECK(all.next() == forever);
+}
+
+TEST_CASE("one call looks at one timer, so a turn can be bounded") {
+    timers all;
+    std::array<timer, 3> entries;
+    for (timer& one : entries) {
+        all.set(one, at(1));
+        all.set(one, at(5));
+    }
+    for (std::size_t looks = 0; looks < entries.size(); ++looks) {
+        CHECK(all.next() == at(1));
+        CHECK(all.pop(at(2)) == nullptr);
+    }
+    CHECK(all.next() == at(5));
 }
 
 TEST_CASE("timers agree with a sorted map, whatever is done to them") {
@@ -76,7 +93,7 @@ TEST_CASE("timers agree with a sorted map, whatever is done to them") {
                 take_out(expected, one);
                 break;
             case 1:
-                if (timer* const due = all.pop(when)) {
+                if (timer* const due = unit::take_timer(all, when)) {
                     REQUIRE(due->due == expected.begin()->first);
                     REQUIRE(due->due <= when);
                     take_out(expected, *due);
@@ -89,8 +106,8 @@ TEST_CASE("timers agree with a sorted map, whatever is done to them") {
                 take_out(expected, one);
                 expected.emplace(when, &one);
             }
-            REQUIRE(all.size() == expected.size());
-            REQUIRE(all.next() == (expected.empty() ? forever : expected.begin()->first));
+            REQUIRE(all.next() <= (expected.empty() ? forever : expected.begin()->first));
+            REQUIRE((all.next() == forever) == expected.empty());
         }
     }
 }
@@ -102,7 +119,7 @@ TEST_CASE("a timer that is put off to the moment of others stays before them") {
     all.set(entries[1], at(2));
     all.set(entries[2], at(2));
     all.set(entries[0], at(2));
-    CHECK(all.pop(at(2)) == &entries[0]);
+    CHECK(unit::take_timer(all, at(2)) == &entries[0]);
 }
 
 }} // namespace timers_test

@@ -234,7 +234,7 @@ std::span<const variant> variants() {
          "a certificate is compared with the record of now, not with that of when the SET was sent"},
         {74, "unvouched-extends", "uncertified", 1, 500, &wrong::unvouched_extends,
          "an extension finds a key that a SET without certificate has set, and counts it"},
-        {75, "sent-in-quarantine", "guarded-heals", 403'484, 1, &wrong::sent_in_quarantine,
+        {75, "sent-in-quarantine", "guarded-heals", 12'623, 1, &wrong::sent_in_quarantine,
          "a SET leaves although its master was found quarantined since it was queued"},
         {76, "any-list-votes", "guarded-lists", 1, 500, &wrong::any_list_votes,
          "a master votes for clients with another list than its record has"},
@@ -242,9 +242,9 @@ std::span<const variant> variants() {
          "a change of members is final without a wait"},
         {78, "plan-overwritten", "guarded-changes", 1, 20'000, &wrong::plan_overwritten,
          "a plan replaces that of another client"},
-        {79, "earlier-votes-count", "guarded-changes", 15'178, 1, &wrong::earlier_votes_count,
+        {79, "earlier-votes-count", "guarded-changes", 106'904, 1, &wrong::earlier_votes_count,
          "an extension that began before the members changed goes on, and counts the votes of both"},
-        {80, "failed-attach-removes", "guarded-changes", 50'255, 1, &wrong::failed_attach_removes,
+        {80, "failed-attach-removes", "guarded-changes", 69'649, 1, &wrong::failed_attach_removes,
          "an attach that finds the lock on less than half of the masters removes it there"},
     };
     // clang-format on
