@@ -44,7 +44,7 @@ public:
         unconfirmed_ = masters;
         awaited_ = reachable;
         overdue_ = masters & ~reachable;
-        pending_ = static_cast<std::uint8_t>(std::popcount(reachable)) & 0x7f;
+        pending_ = static_cast<std::uint8_t>(std::popcount(reachable));
     }
 
     /// Records that the removal was sent. Returns the masters to which it was not in flight already

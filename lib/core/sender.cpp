@@ -229,7 +229,7 @@ void sender::remove(claim& ended, master_set to, time_point now) {
     const bool shares = shares_calls(ended, command_kind::remove) && !deletes_blindly(ended);
     const master_set together = shares ? to & ~masters_.deletes_natively() : 0;
     if (together != to) {
-        remove_alone(ended, to & ~together, now);
+        send_removals(ended, to & ~together, true, now);
     }
     for (const std::size_t i : each_of(ended.ending().wanted() ? 0 : together)) {
         keep_mark(ended, i, not_written);
@@ -247,8 +247,8 @@ void sender::remove(claim& ended, master_set to, time_point now) {
     }
 }
 
-// In one command for each master.
-void sender::remove_alone(claim& ended, master_set to, time_point now) {
+// In a command of its own for each master.
+void sender::send_removals(claim& ended, master_set to, bool publishes, time_point now) {
     const server_capabilities* written = nullptr; // for these: nearly always the same for all
     command_variant said = command_variant::native;
     std::string_view channel;
@@ -257,7 +257,7 @@ void sender::remove_alone(claim& ended, master_set to, time_point now) {
         const command_variant how = commands.of(ended.form, command_kind::remove);
         if (written == nullptr || how != said
             || commands.delete_command != written->delete_command) {
-            channel = write_removal(ended, commands, how);
+            channel = write_removal(ended, commands, how, publishes);
             written = &commands;
             said = how;
         }

@@ -133,7 +133,7 @@ private:
         const claim& ended,
         const server_capabilities& commands,
         command_variant how,
-        bool publishes = true);
+        bool publishes);
     /// For an acquire that waits until its rollback is on the wire. Nobody waits for that of a
     /// release.
     static void keep_mark(claim& ended, std::size_t master, std::uint64_t mark) {
@@ -141,7 +141,7 @@ private:
             ended.votes.set_removal_mark(master, mark);
         }
     }
-    void remove_alone(claim& ended, master_set to, time_point now);
+    void send_removals(claim& ended, master_set to, bool publishes, time_point now);
     void send_removal(
         claim& ended,
         std::size_t master,

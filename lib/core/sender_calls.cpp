@@ -101,21 +101,9 @@ void sender::send_extension_alone(claim& owner, const batch::item& one, master_s
 }
 
 void sender::send_removal_alone(claim& ended, const batch::item& one, master_set to) {
-    // First where it is not published, so that each of the two commands is formatted once.
-    for (const bool publishes : {false, true}) {
-        const master_set there = to & (publishes ? one.publishes : ~one.publishes);
-        command_variant said = command_variant::native; // a marker: nothing has been written yet
-        std::string_view channel;
-        for (const std::size_t i : each_of(there)) {
-            const server_capabilities& commands = masters_[i].link->commands();
-            const command_variant how = commands.script(command_kind::remove);
-            if (how != said) {
-                channel = write_removal(ended, commands, how, publishes);
-                said = how;
-            }
-            send_removal(ended, i, how, channel, outbox_.added_at());
-        }
-    }
+    // Each of the two commands is formatted once.
+    send_removals(ended, to & ~one.publishes, false, outbox_.added_at());
+    send_removals(ended, to & one.publishes, true, outbox_.added_at());
 }
 
 void sender::send_batch(const batch& what) {
