@@ -21,14 +21,12 @@ std::string_view set_begin() noexcept {
 }
 
 std::string set_end(std::chrono::milliseconds ttl) {
-    std::string out;
-    if (!wrong::set_without_nx) {
-        append_argument(out, "NX");
+    std::string out = wrong::set_without_nx ? "" : "$2\r\nNX\r\n";
+    if (wrong::set_then_pexpire) {
+        return out;
     }
-    if (!wrong::set_then_pexpire) {
-        append_argument(out, "PX");
-        append_argument(out, decimal(ttl.count()));
-    }
+    append_argument(out, "PX");
+    append_argument(out, decimal(ttl.count()));
     return out;
 }
 

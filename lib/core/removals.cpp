@@ -51,9 +51,11 @@ void removals::begin(claim& ended, time_point now) {
     master_set to = 0;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = ended.votes.of[i];
-        if (!mine.asked
-            || (wrong::no_rollback_when_unknown && ended.believed_until == never
-                && mine.said != vote::granted)) {
+        if (!mine.asked) {
+            continue;
+        }
+        if (wrong::no_rollback_when_unknown && ended.believed_until == never
+            && mine.said != vote::granted) {
             continue;
         }
         if (wrong::rollback_unordered && masters_[i].link->up() && mine.said == vote::timed_out) {
