@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <map>
 #include <stdexcept>
 #include <string_view>
 
@@ -60,6 +61,9 @@ public:
         if (!into_.config_file.empty()) {
             from_file();
         }
+        for (const CLI::App* app : {&into_.app, &asked_}) {
+            refuse_combinations(*app);
+        }
     }
 
 private:
@@ -72,8 +76,9 @@ private:
         }
     }
 
-    static void
+    void
     give(CLI::Option& option, const std::vector<std::string>& values, const std::string& where) {
+        from_[&option] = where;
         if (values.empty()) {
             throw failure(
                 exit_code::configuration,
@@ -102,13 +107,40 @@ private:
         }
     }
 
-    static void from_environment(CLI::App& app) {
+    void from_environment(CLI::App& app) {
         for (CLI::Option* option : app.get_options()) {
             const std::string name = variable_of(long_name(*option));
             const char* const value = name.empty() ? nullptr : std::getenv(name.c_str());
             if (value != nullptr && *value != '\0' && option->count() == 0
                 && option->get_configurable()) {
                 give(*option, {value}, name);
+            }
+        }
+    }
+
+    // CLI11 compares only the options of the command line. Without this, --exclusive together with
+    // REDLOCK_SHARED would be the lock of a reader.
+    void refuse_combinations(const CLI::App& app) const {
+        const auto is_set = [](const CLI::Option* one) {
+            return one->count() > 0
+                   && (one->get_items_expected_max() > 0
+                       || CLI::detail::to_flag_value(one->results().back()) > 0);
+        };
+        const auto source = [this](const CLI::Option* one) {
+            const auto found = from_.find(one);
+            return found == from_.end() ? "--" + long_name(*one) : found->second;
+        };
+        for (const CLI::Option* one : app.get_options(is_set)) {
+            for (const CLI::Option* other : one->get_excludes()) {
+                if (is_set(other)) {
+                    throw failure(
+                        exit_code::configuration,
+                        fmt::format(
+                            "{} cannot be combined with {}; see redlock {} --help",
+                            source(one),
+                            source(other),
+                            app.get_name()));
+                }
             }
         }
     }
@@ -219,6 +251,7 @@ private:
 
     command_line& into_;
     CLI::App& asked_;
+    std::map<const CLI::Option*, std::string> from_; // the variable, or the line of the file
 };
 
 } // namespace

@@ -56,6 +56,28 @@ def _(quorum):
     ended(quorum.run('--masters', ','.join(urls), 'run', 'a', '--', 'true'), 0)
 
 
+@case('options that exclude each other, also if one of them is a variable or in the file', 1)
+def _(quorum):
+    file = quorum.path('redlock.toml')
+    run = ['a', '--', 'true']
+    for text, env, words, said in (
+            ('', {'REDLOCK_SHARED': 'true'}, ['--exclusive'], 'REDLOCK_SHARED cannot be combined with --exclusive'),
+            ('', {'REDLOCK_EXCLUSIVE': 'true'}, ['--shared'], '--shared cannot be combined with REDLOCK_EXCLUSIVE'),
+            ('[run]\nshared = true\n', {}, ['--exclusive'],
+             f'{file}: line 2: shared cannot be combined with --exclusive'),
+            ('shared = true\nexclusive = true\n', {}, [],
+             f'{file}: line 1: shared cannot be combined with {file}: line 2: exclusive'),
+            ('', {'REDLOCK_SHARED': 'true', 'REDLOCK_FENCING': 'true'}, [],
+             'REDLOCK_FENCING cannot be combined with REDLOCK_SHARED'),
+            ('', {'REDLOCK_FIFO': 'true'}, ['--slots', '2'], 'REDLOCK_FIFO cannot be combined with --slots')):
+        file.write_text(text)
+        result = quorum.run('run', '--config', file, *words, *run, env=env)
+        contains(ended(result, CONFIGURATION).stderr, f'redlock: {said}; see redlock run --help')
+    file.write_text('shared = false\n')
+    ended(quorum.run('run', '--config', file, '--exclusive', *run, env={'REDLOCK_FIFO': 'false'}), 0)
+    ended(quorum.run('status', '--config', file, 'a', env={'REDLOCK_FIFO': 'true', 'REDLOCK_SLOTS': '2'}), 0)
+
+
 @case('a wrong file: its own status, its line, and what was meant')
 def _(quorum):
     file = quorum.path('redlock.toml')
