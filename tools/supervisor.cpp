@@ -59,6 +59,7 @@ supervisor::supervisor(supervisor_rules rules)
 
 supervisor::~supervisor() {
     ::shutdown(channel_, SHUT_WR);
+    wake();
     const auto now = redlock::clock::now();
     kill_at_ = std::min(kill_at_, now + grace_);
     // Without a command, the only event is the end of one process.
@@ -81,6 +82,14 @@ void supervisor::send(const void* data, std::size_t size) noexcept {
 // Half of the margin is for the supervisor, half for the tool.
 redlock::time_point supervisor::overdue_at() const noexcept {
     return kill_at_ == redlock::time_point::max() ? kill_at_ : kill_at_ + kill_margin_ / 2;
+}
+
+// If it was stopped, it goes on. Otherwise this process would have to kill it, and would be the
+// only one left that kills what the command has started.
+void supervisor::wake() const noexcept {
+    if (!ended_) { // not yet reaped, as below
+        ::kill(pid_, SIGCONT);
+    }
 }
 
 void supervisor::kill() const noexcept {
@@ -130,6 +139,7 @@ void supervisor::stop(redlock::time_point kill_at) {
     const supervisor_order order{
         supervisor_order::kind::stop, 0, kill_at.time_since_epoch().count()};
     send(&order, sizeof order);
+    wake();
 }
 
 void supervisor::forward(int number) {

@@ -7,7 +7,8 @@
 //   the supervisor was stopped before, it goes on.
 // - The supervisor dies: the parent-death signal kills the command. The tool adopts the other
 //   processes and kills them.
-// - The supervisor is stopped or hangs: before the deadline, the tool kills it and so the command.
+// - The supervisor is stopped: when the command has to end, the tool continues it. If it is stopped
+//   again or hangs, the tool kills it before the deadline, and so the command.
 // - Not covered: neither can run until the deadline (docs/cli.md). If both are killed, the command
 //   dies, but processes it started live on.
 
@@ -62,7 +63,7 @@ public:
     /// Starts the command with these variables ("NAME=value") in addition to the tool's own.
     void start(redlock::time_point deadline, const std::vector<std::string>& variables);
     void set_deadline(redlock::time_point deadline);
-    /// TERM now, and KILL at `kill_at` at the latest.
+    /// TERM now, and KILL at `kill_at` at the latest. A supervisor that was stopped goes on.
     void stop(redlock::time_point kill_at);
     /// Sends a signal to the command's process group.
     void forward(int number);
@@ -82,6 +83,7 @@ public:
 
 private:
     void send(const void* data, std::size_t size) noexcept;
+    void wake() const noexcept;
 
     bool wait_for_report(redlock::time_point until) const noexcept;
 

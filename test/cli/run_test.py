@@ -684,9 +684,9 @@ def supervisor_of(process):
     return int(supervisors[0])
 
 
-@case('the supervisor is stopped: command and grandchildren are dead before the deadline, and the tool ends')
+@case('the supervisor is stopped when the lock is lost: it goes on, and ends command and grandchildren')
 def _(quorum):
-    paths, command = family(quorum, 'wait')
+    paths, command = family(quorum, 'trap "echo asked" TERM; wait; wait')
     process = quorum.start('run', '--ttl', '1500ms', '--grace', '400ms', 'a', '--', *command)
     pids = [beating(path) for path in paths]
     os.kill(supervisor_of(process), signal.SIGSTOP)
@@ -696,7 +696,42 @@ def _(quorum):
     equal(process.wait(), LOST)
     assert not any(map(alive, pids))
     assert max(beats(path)[-1][0] for path in paths) < stopped + 1.5
+    equal(process.stdout.read(), 'asked\n')
+    contains(process.stderr.read(), 'majority_unreachable')
+
+
+@case('the supervisor is stopped after the loss: command and grandchildren are dead before the deadline, and the tool ends')
+def _(quorum):
+    paths, command = family(quorum, 'trap "kill -STOP $PPID" TERM; while :; do sleep 0.01; done')
+    process = quorum.start('run', '--ttl', '1500ms', '--grace', '400ms', 'a', '--', *command)
+    pids = [beating(path) for path in paths]
+    for master in quorum.masters[:2]:
+        master.signal(signal.SIGSTOP)
+    stopped = now()
+    equal(process.wait(), LOST)
+    assert not any(map(alive, pids))
+    assert max(beats(path)[-1][0] for path in paths) < stopped + 1.5
     contains(process.stderr.read(), 'majority_unreachable', 'the supervisor did not stop the command')
+
+
+@case('the supervisor was stopped, and the tool is killed when the command dies: grandchildren die as well')
+def _(quorum):
+    path = quorum.path('beats')
+    process = quorum.start('run', '--ttl', '2s', '--grace', '300ms', '--max-hold', '1500ms', 'a', '--',
+                           sys.executable, '-c', DEEP, str(path))
+    until(lambda: len(dict(map(reversed, beats(path)))) == DEPTH, 'all hearts')
+    pids = set(dict(map(reversed, beats(path))))
+    supervisor = supervisor_of(process)
+    leader = int(pathlib.Path(f'/proc/{supervisor}/task/{supervisor}/children').read_text())
+    try:
+        os.kill(supervisor, signal.SIGSTOP)
+        while alive(leader):
+            pass
+        process.kill()
+        until(lambda: not any(map(alive, pids)), 'the death of all')
+    finally:
+        for pid in filter(alive, pids):
+            os.kill(pid, signal.SIGKILL)
 
 
 @case('the supervisor was stopped while the lease was renewed: the command goes on')
