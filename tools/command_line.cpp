@@ -21,6 +21,8 @@ namespace {
 constexpr std::string_view how_to_run =
     "; to run a command under a lock: redlock run RESOURCE -- COMMAND";
 
+constexpr std::string_view where_the_commands_are = "; redlock --help lists the commands";
+
 const std::string hidden; // the group of options that no help shows
 
 class formatter : public CLI::Formatter {
@@ -222,13 +224,16 @@ void add_credentials(CLI::App& app, settings& into) {
                         asked.get_name()));
             }
             const std::string others = elsewhere(name, from.app);
+            const std::string meant = others.empty() ? known_as(name, asked) : others;
             throw failure(
                 exit_code::usage,
                 fmt::format(
                     "unknown option {}{}{}",
                     printable(name),
-                    others.empty() ? known_as(name, asked) : others,
-                    no_mark ? "; put -- before the command and its options" : ""));
+                    meant,
+                    no_mark         ? "; put -- before the command and its options"
+                    : meant.empty() ? "; see " + help
+                                    : ""));
         }
         if (&asked == &from.app) {
             const std::string meant = known_as(word, commands_of(from.app));
@@ -237,7 +242,9 @@ void add_credentials(CLI::App& app, settings& into) {
                 fmt::format(
                     "unknown command '{}'{}",
                     misplaced(word),
-                    meant.empty() && from.has_command ? std::string(how_to_run) : meant));
+                    !meant.empty()     ? meant
+                    : from.has_command ? std::string(how_to_run)
+                                       : std::string(where_the_commands_are)));
         }
         if (no_mark) {
             throw failure(
@@ -257,7 +264,7 @@ void add_credentials(CLI::App& app, settings& into) {
             exit_code::usage,
             fmt::format(
                 "no command given; {}",
-                from.has_command ? how_to_run.substr(2) : "redlock --help lists the commands"));
+                (from.has_command ? how_to_run : where_the_commands_are).substr(2)));
     }
     throw failure(exit_code::usage, fmt::format("{}; see {}", printable(sentence_of(error)), help));
 }
@@ -471,6 +478,18 @@ void refuse_values_of_flags(const CLI::App& app, const std::vector<std::string>&
     }
 }
 
+// A variable of the shell without a value, as in --config "$FILE", must not mean the defaults.
+void refuse_empty_names(command_line& from) {
+    for (const CLI::Option* option : from.app.get_options()) {
+        if (option->count() > 0 && option->get_type_name() == "FILE"
+            && option->results().back().empty()) {
+            throw failure(
+                exit_code::usage,
+                fmt::format("--{}: no value given; name a file", long_name(*option)));
+        }
+    }
+}
+
 } // namespace
 
 void read_command_line(command_line& into, int argc, char** argv) {
@@ -498,6 +517,7 @@ void read_command_line(command_line& into, int argc, char** argv) {
                 asked.get_name(),
                 asked.get_name() == "acquire" ? how_to_run : ""));
     }
+    refuse_empty_names(into);
     if (into.config_file.empty()) {
         const char* const named = std::getenv("REDLOCK_CONFIG");
         into.config_file = named == nullptr ? "" : named;

@@ -237,10 +237,13 @@ void add_manual(command_line& to) {
         }
         const auto names = commands_of(to.app);
         if (std::find(names.begin(), names.end(), *page) == names.end()) {
+            const std::string meant = did_you_mean(*page, names);
             throw failure(
                 exit_code::usage,
                 fmt::format(
-                    "unknown command '{}'{}", printable(*page), did_you_mean(*page, names)));
+                    "unknown command '{}'{}",
+                    printable(*page),
+                    meant.empty() ? "; redlock --help lists the commands" : meant));
         }
         fmt::print("{}", man_of(*to.app.get_subcommand(*page)));
         return 0;

@@ -207,13 +207,14 @@ private:
         const auto known = commands_of(into_.app);
         if (!entry.section.empty()
             && std::find(known.begin(), known.end(), entry.section) == known.end()) {
+            const std::string meant = did_you_mean(entry.section, known);
             throw failure(
                 exit_code::configuration,
                 fmt::format(
                     "{}: unknown command [{}]{}",
                     where,
                     printable(entry.section),
-                    did_you_mean(entry.section, known)));
+                    meant.empty() ? "; redlock --help lists the commands" : meant));
         }
         check_name(entry, where);
         if (!entry.section.empty() && entry.section != asked_.get_name()) {
@@ -243,9 +244,16 @@ private:
             }
         }
         if (std::find(names.begin(), names.end(), entry.key) == names.end()) {
+            const std::string meant = did_you_mean(entry.key, names);
             throw failure(
                 exit_code::configuration,
-                fmt::format("{}: unknown option{}", where, did_you_mean(entry.key, names)));
+                fmt::format(
+                    "{}: unknown option{}",
+                    where,
+                    meant.empty() ? fmt::format(
+                        "; see redlock --help and redlock {} --help",
+                        entry.section.empty() ? "COMMAND" : entry.section)
+                                  : meant));
         }
     }
 

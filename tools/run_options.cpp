@@ -2,11 +2,15 @@
 #include "acquire.hpp"
 #include "command_line.hpp"
 #include "exit_code.hpp"
+#include "resolution.hpp"
 #include "run.hpp"
 
 #include <redlock/options.hpp>
 
+#include <fmt/format.h>
+
 #include <memory>
+#include <string>
 
 namespace cli {
 namespace {
@@ -24,10 +28,15 @@ void add_times_of_run(CLI::App& app, run_options& into) {
         "--leave-daemons", into.leave_daemons, "Do not stop processes that outlive the command");
 }
 
-run_end run_it(const run_options& options, const command_line& from) {
+run_end run_it(const run_options& options, command_line& from) {
     if (!from.has_command || from.command.empty()) {
+        const std::string name = asked_of(from).get_name();
         throw failure(
-            exit_code::usage, "no command given; put it after --: redlock run RESOURCE -- COMMAND");
+            exit_code::usage,
+            fmt::format(
+                "no command given; put it after --: redlock {} {}RESOURCE -- COMMAND",
+                name,
+                name == "pool" ? "--size L " : ""));
     }
     return run_under_lock(options, config_of(from.common), from.command);
 }

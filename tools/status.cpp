@@ -134,6 +134,15 @@ bool unread() {
 
 int watch(const status_wishes& wanted, const settings& common) {
     check(wanted.resources);
+    constexpr milliseconds shortest{10};
+    if (wanted.interval < shortest) { // would query all masters without a pause
+        throw failure(
+            exit_code::configuration,
+            fmt::format(
+                "--interval is {}; allowed: {} or more",
+                duration_text(wanted.interval),
+                duration_text(shortest)));
+    }
     session now(watching_config_of(common));
     now.settle(need::all);
     const std::string& resource = wanted.resources.front();

@@ -204,7 +204,8 @@ milliseconds parse_duration(std::string_view text) {
         rest.remove_prefix(word.size());
         std::int64_t value = 0;
         const auto read = std::from_chars(number.data(), number.data() + number.size(), value);
-        if (number.empty() || read.ec != std::errc()) {
+        const bool huge = read.ec == std::errc::result_out_of_range;
+        if (number.empty() || (read.ec != std::errc() && !huge)) {
             throw std::invalid_argument(fmt::format(
                 "'{}' is not a duration; write 500ms, 10s, 2m or 1m30s", printable(text)));
         }
@@ -212,12 +213,12 @@ milliseconds parse_duration(std::string_view text) {
             std::find_if(units.begin(), units.end(), [&](const unit& u) { return u.name == word; });
         if (found == units.end()) {
             // Only zero may have no unit.
-            if (word.empty() && value == 0 && text == number) {
+            if (word.empty() && value == 0 && !huge && text == number) {
                 return milliseconds(0);
             }
             refuse(text, number, word);
         }
-        if (value > most / found->ms || sum > most - value * found->ms) {
+        if (huge || value > most / found->ms || sum > most - value * found->ms) {
             throw std::invalid_argument(fmt::format(
                 "'{}' is too long; allowed: at most {}", printable(text), duration_text(longest)));
         }

@@ -32,6 +32,14 @@ def _(quorum):
             (['run'], 'RESOURCE is missing; see redlock run --help'),
             (['run', '--ttl'], '--ttl: no value given; see redlock run --help'),
             (['run', 'a'], 'no command given; put it after --: redlock run RESOURCE -- COMMAND'),
+            (['elect', 'a'], 'no command given; put it after --: redlock elect RESOURCE -- COMMAND'),
+            (['pool', '--size', '3', 'a', '--'],
+             'no command given; put it after --: redlock pool --size L RESOURCE -- COMMAND'),
+            (['--config', '', 'run', *run], '--config: no value given; name a file'),
+            (['run', '--password-file', '', *run], '--password-file: no value given; name a file'),
+            (['run', '--tls-ca-file', '', *run], '--tls-ca-file: no value given; name a file'),
+            (['run', '--ttl', '99999999999999999999', *run], "--ttl: '99999999999999999999' has no unit, did you mean "
+             '99999999999999999999s? Units are ms, s, m, h and d; see redlock run --help'),
             (['run', '--ttl', '1s', '--ttl', '2s', *run],
              '--ttl: more than one value given; see redlock run --help'),
             (['run', '--ttl', '-1s', *run],
@@ -61,18 +69,20 @@ def _(quorum):
             (['run', '-n', *run], 'unknown option -n, did you mean --wait none?'),
             (['run', '--timeout', '3', *run], 'unknown option --timeout, did you mean --wait?'),
             (['run', '-x', *run], 'unknown option -x, did you mean --exclusive?'),
-            (['status', '-n', 'a'], 'unknown option -n'),
+            (['status', '-n', 'a'], 'unknown option -n; see redlock status --help'),
+            (['--frob'], 'unknown option --frob; see redlock --help'),
             (['run', '--size', '3', *run],
              'unknown option --size; --size is an option of pool'),
             (['metrics', '--wait', '3s'], 'unknown option --wait; --wait is an option of run, pool, acquire'),
             (['acquire', 'a', 'b'], "unexpected argument 'b'; see redlock acquire --help"),
             (['lock', 'a'], "unknown command 'lock', did you mean run or acquire?"),
             # no guess that is far off
-            (['foo'], "unknown command 'foo'"),
+            (['foo'], "unknown command 'foo'; redlock --help lists the commands"),
+            (['man', 'foo'], "unknown command 'foo'; redlock --help lists the commands"),
             (['rnu', *run[:1]], "unknown command 'rnu', did you mean run?"),
             (['statu', 'a'], "unknown command 'statu', did you mean status?"),
-            (['run', '--port', '6379', *run], 'unknown option --port'),
-            (['run', '--max-time', '3s', *run], 'unknown option --max-time'),
+            (['run', '--port', '6379', *run], 'unknown option --port; see redlock run --help'),
+            (['run', '--max-time', '3s', *run], 'unknown option --max-time; see redlock run --help'),
             (['unlock', 'a'], "unknown command 'unlock', did you mean release?"),
             (['run', '--slots', '2', '--fifo', *run],
              '--fifo cannot be combined with --slots; see redlock run --help'),
@@ -82,7 +92,9 @@ def _(quorum):
             (['release', '--token', 'abc', 'a'],
              'the token has 3 characters; allowed: 40, all of them hexadecimal digits in lower case')):
         refused(quorum, words, USAGE, exactly=exactly)
-    contains(refused(quorum, ['run', '--ttl', '999999999999d', *run], USAGE), 'is too long', 'at most')
+    for value in ('999999999999d', '99999999999999999999s'):
+        contains(refused(quorum, ['run', '--ttl', value, *run], USAGE), 'is too long', 'at most')
+    refused(quorum, ['watch', '--interval', '0', 'a'], CONFIGURATION, exactly='--interval is 0s; allowed: 10ms or more')
 
 
 @case('what a new user is likely to type: the message names the right thing')
