@@ -44,9 +44,15 @@ std::optional<server_info> parse_info(std::string_view text);
 
 /// The judgement on one master, except for duplicates.
 struct eligibility {
-    bool fit = true;               // may vote at or after `votes_from`
+    bool fit = true;               // may vote when it is not `quarantined`
     std::string text;              // why not
     time_point votes_from = never; // the end of its quarantine
+    bool confirmed = true;         // a handshake after that end found its clock as it was before
+
+    bool quarantined(time_point now) const noexcept { return now < votes_from || !confirmed; }
+    std::chrono::nanoseconds left(time_point now) const noexcept {
+        return now < votes_from ? votes_from - now : std::chrono::nanoseconds(0);
+    }
 };
 
 /// `now` is a moment after the server wrote `info`. `since` is the earliest moment from which this

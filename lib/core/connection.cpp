@@ -135,7 +135,7 @@ void connection::received(std::span<const char> bytes, time_point now) {
         }
     }
     if (up()) {
-        if (fitness_.fit && now >= fitness_.votes_from) {
+        if (fitness_.fit && !quarantined(now)) {
             liveness_.checked(now);
         }
         if (silent() && !liveness_.overdue(oldest(), now)) {
@@ -224,6 +224,9 @@ void connection::silence_changed(time_point now) {
 }
 
 void connection::time_passed(time_point now) {
+    if (confirms_soon() && now >= fitness_.votes_from) {
+        introduce_again(now);
+    }
     switch (liveness_.due(oldest(), now)) {
     case duty::nothing:
         break;
@@ -245,8 +248,7 @@ void connection::time_passed(time_point now) {
         break;
     case duty::ask_after_health:
         liveness_.checked(now);
-        if (!fitness_.fit || !members_.serves(master_)
-            || (rules_.guarded() && now < fitness_.votes_from)) {
+        if (!fitness_.fit || !members_.serves(master_) || (rules_.guarded() && quarantined(now))) {
             introduce_again(now); // the obstacle may disappear, or an operator may remove it
         } else if (in_flight_.empty()) {
             // The bounds on its clock widen while no command is sent, and its record may change.

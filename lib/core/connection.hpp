@@ -20,6 +20,7 @@
 
 #include <redlock/metrics.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -137,7 +138,10 @@ public:
     /// \}
 
     /// When `time_passed` must be called next.
-    time_point next_due() const noexcept { return liveness_.next_due(oldest()); }
+    time_point next_due() const noexcept {
+        return std::min(
+            liveness_.next_due(oldest()), confirms_soon() ? fitness_.votes_from : forever);
+    }
 
     /// Connected and introduced: commands can be sent. It may be silent or not allowed to vote.
     bool up() const noexcept { return liveness_.up(); }
@@ -211,10 +215,11 @@ public:
 
     /// The master itself reported that it must not vote for this long, until `ends_us` of its
     /// clock. The time is also counted on our clock. The master votes when it has passed on both
-    /// clocks, because the master's may be stepped.
+    /// clocks, because the master's may be stepped. Then another handshake must show that it was
+    /// not: after a step, keys that were healed in the quarantine have expired.
     void quarantine(std::chrono::microseconds left, std::int64_t ends_us, time_point now);
     /// Whether the master is in quarantine by the clock of this client.
-    bool quarantined(time_point now) const noexcept { return now < fitness_.votes_from; }
+    bool quarantined(time_point now) const noexcept { return fitness_.quarantined(now); }
     /// Starts a new memory record, because the master's clock was stepped.
     void restart_memory(time_point now);
     /// Requests its clock if no reply has contained it for a while. Requires `up()`.
@@ -256,6 +261,10 @@ private:
     void introduction_done(time_point now);
     void say(command_kind kind, std::initializer_list<std::string_view> arguments, time_point now);
     void silence_changed(time_point now);
+    /// Whether the end of the quarantine, at `votes_from`, must be confirmed by a handshake.
+    bool confirms_soon() const noexcept {
+        return !fitness_.confirmed && up() && !introducing_again_;
+    }
     time_point oldest() const noexcept {
         return in_flight_.empty() ? forever : in_flight_.front().sent;
     }

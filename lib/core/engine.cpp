@@ -121,14 +121,14 @@ time_point engine::next_due() const noexcept {
 }
 
 void engine::time_passed(time_point now) {
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        voters_changed(masters_.time_passed(i, now), now);
-    }
-    notifications_changed(now);
     const std::size_t stepped = masters_.judge_steps(now);
     if (stepped > 1) {
         log_.clocks_stepped(stepped);
     }
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        voters_changed(masters_.time_passed(i, now), now);
+    }
+    notifications_changed(now);
     // The rest stays due: `next_due` reports it, and other work of the event loop runs in between.
     std::size_t fired = 0;
     std::size_t looks = 16 * rules_.turn_max; // at a timer that was moved, a look costs little

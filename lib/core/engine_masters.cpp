@@ -10,11 +10,14 @@
 namespace redlock::core {
 
 void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) {
-    if (wrong::step_ends_quarantine || !masters_.clock_stepped(master, now)) {
+    if (wrong::step_ends_quarantine) {
         return;
     }
-    sender_.write_soon();
-    log_.clock_stepped(master, by);
+    if (const auto change = masters_.clock_stepped(master, now)) {
+        sender_.write_soon();
+        log_.clock_stepped(master, by);
+        voters_changed(*change, now);
+    }
 }
 
 void engine::admission_changed(std::size_t master, time_point now) {

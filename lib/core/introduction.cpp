@@ -87,6 +87,9 @@ void connection::introduced(const reply& answer, time_point now) {
     eligibility judgement = judge(info_, rules_, now, since);
     if (rules_.guarded() && judgement.fit) {
         const bool stepped = stepped_ == info_.run_id;
+        if (!stepped) {
+            stepped_.clear(); // it was another server
+        }
         const std::uint32_t look = members_.look();
         const membership::proposal proposed = members_.proposal_to(master_);
         const decimal quarantine(std::max(quarantine_, proposed.quarantine).count());
@@ -198,6 +201,7 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
             ++record_number_;
         }
         quarantine(said->quarantine, said->ends_us, now);
+        fitness_.confirmed = command.sent >= quarantine_counted_ && stepped_.empty();
         const std::string_view server = record_word(record_);
         if (server.starts_with(info_.run_id)) {
             guard_with(server);
@@ -223,8 +227,9 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
 void connection::quarantine(std::chrono::microseconds left, std::int64_t ends_us, time_point now) {
     if (ends_us != quarantine_ends_us_) { // a different record: count its quarantine from now
         quarantine_ends_us_ = ends_us;
-        quarantine_counted_ = later(now, left);
+        quarantine_counted_ = left.count() > 0 ? later(now, left) : never;
     }
+    fitness_.confirmed = fitness_.votes_from <= now;
     fitness_.votes_from = wrong::step_ends_quarantine
                               ? later(now, left)
                               : std::max(later(now, left), quarantine_counted_);
@@ -232,6 +237,7 @@ void connection::quarantine(std::chrono::microseconds left, std::int64_t ends_us
 
 void connection::restart_memory(time_point now) {
     stepped_ = info_.run_id;
+    fitness_.confirmed = false;
     introduce_again(now);
 }
 

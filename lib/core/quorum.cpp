@@ -65,7 +65,7 @@ void quorum::refresh_due() noexcept {
     links_due_ = forever;
     for (const member& one : members_) {
         links_due_ = std::min({links_due_, one.link->next_due(), one.pushes->next_due()});
-        if (one.otherwise == vote::quarantined) {
+        if (one.otherwise == vote::quarantined && !one.stepped && one.link->judgement().confirmed) {
             links_due_ = std::min(links_due_, one.link->judgement().votes_from);
         }
     }
@@ -141,13 +141,13 @@ void quorum::find_duplicates(std::size_t changed) {
 vote quorum::vote_of(std::size_t master, time_point now) const {
     const member& one = members_[master];
     const connection& link = *one.link;
-    return !link.up()                          ? link.refused() ? vote::error : vote::unreachable
-           : one.duplicate                     ? vote::duplicate
-           : !link.judgement().fit             ? vote::error
-           : !list_.serves(master)             ? vote::error
-           : now < link.judgement().votes_from ? vote::quarantined
-           : link.silent()                     ? vote::timed_out
-                                               : vote::granted;
+    return !link.up()              ? link.refused() ? vote::error : vote::unreachable
+           : one.duplicate         ? vote::duplicate
+           : !link.judgement().fit ? vote::error
+           : !list_.serves(master) ? vote::error
+           : (one.stepped && rules_.quarantine) || link.quarantined(now) ? vote::quarantined
+           : link.silent()                                               ? vote::timed_out
+                                                                         : vote::granted;
 }
 
 // Updates whether a master votes, and what it votes if it does not.
@@ -164,9 +164,9 @@ admission_change quorum::assess(std::size_t master, time_point now) {
     return {.masters = set_of(master), .ready = !was_ready && ready()};
 }
 
-bool quorum::clock_stepped(std::size_t master, time_point now) {
+std::optional<admission_change> quorum::clock_stepped(std::size_t master, time_point now) {
     if (std::exchange(members_[master].stepped, true)) {
-        return false;
+        return std::nullopt;
     }
     if (judge_steps_at_ == forever) {
         judge_steps_at_ = later(now, rules_.master_timeout);
@@ -177,7 +177,7 @@ bool quorum::clock_stepped(std::size_t master, time_point now) {
         }
         refresh_due();
     }
-    return true;
+    return assess(master, now);
 }
 
 std::size_t quorum::judge_steps(time_point now) {

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -133,8 +134,8 @@ public:
     /// \name Clocks
     /// \{
     /// Handles a step of this master's clock or of ours: asks the other masters for theirs, to find
-    /// out which. Returns false if that is known already.
-    bool clock_stepped(std::size_t master, time_point now);
+    /// out which. The master does not vote until that is known. Empty if the step is known already.
+    std::optional<admission_change> clock_stepped(std::size_t master, time_point now);
     /// Decides which clock was stepped, once the replies are due. One master: it starts a new
     /// memory record, because its quarantine may have ended too early. Several: ours. Returns the
     /// number of masters; 0 if nothing is due.

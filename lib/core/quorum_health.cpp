@@ -13,8 +13,10 @@ std::string quorum::why_not(std::size_t master, time_point now) const {
     case vote::duplicate:
         return "the same server (run id) as another configured master";
     case vote::quarantined: {
-        const auto left =
-            std::chrono::ceil<std::chrono::seconds>(link.judgement().votes_from - now);
+        if (one.stepped) {
+            return "its clock was stepped, or this machine's was";
+        }
+        const auto left = std::chrono::ceil<std::chrono::seconds>(link.judgement().left(now));
         return std::to_string(left.count()) + " s left: new, restarted or emptied recently";
     }
     case vote::timed_out:
@@ -76,7 +78,7 @@ master_health quorum::health_of(std::size_t master, time_point now) const {
     case vote::quarantined:
         mine.state = master_state::quarantined;
         mine.quarantine_left =
-            std::chrono::ceil<std::chrono::milliseconds>(link.judgement().votes_from - now);
+            std::chrono::ceil<std::chrono::milliseconds>(link.judgement().left(now));
         break;
     default:
         mine.state = link.connecting() ? master_state::connecting

@@ -25,9 +25,9 @@ describe(const ballots& votes, const settings& rules, const quorum& masters, tim
             && mine.said != vote::granted) {
             out[i].text = masters.why_not(i, now);
         }
-        if (mine.said == vote::quarantined && masters[i].link->judgement().votes_from > now) {
-            out[i].time_left = std::chrono::ceil<std::chrono::milliseconds>(
-                masters[i].link->judgement().votes_from - now);
+        const std::chrono::nanoseconds left = masters[i].link->judgement().left(now);
+        if (mine.said == vote::quarantined && left.count() > 0) {
+            out[i].time_left = std::chrono::ceil<std::chrono::milliseconds>(left);
         }
     }
     return out;

@@ -179,6 +179,7 @@ TEST_CASE("a master that says that it is quarantined does not vote, and is asked
         q.it.now() + *q.it.engine.examine(q.it.now()).masters[0].quarantine_left;
     CHECK(q.it.engine.describe(got.ballots, ends - 1ms)[0].time_left == 1ms);
     CHECK(!q.it.engine.describe(got.ballots, ends)[0].time_left); // it is over
+    q.scripts[0].handshake = handshake_reply(0, 5'000'000, 5'000'000);
     q.it.run_for(6s);
     CHECK(q.it.engine.examine(q.it.now()).admitted == 3);
 }

@@ -176,8 +176,9 @@ TEST_CASE("quorum: a master whose clock alone was stepped begins to remember ane
     it.bring_up();
     const time_point due = it.now + rules.master_timeout;
     CHECK(it.masters.judge_steps(due) == 0);
-    CHECK(it.masters.clock_stepped(1, it.now));
+    CHECK(it.masters.clock_stepped(1, it.now)->masters == set_of(1));
     CHECK(!it.masters.clock_stepped(1, it.now)); // that is known
+    CHECK(it.masters[1].otherwise == vote::quarantined);
     CHECK(it.masters.next_due() == due);
     CHECK(it.masters.output(1).empty());
     CHECK(it.masters.output(0).find("TIME") != std::string::npos); // it tells whose clock it was
@@ -185,6 +186,8 @@ TEST_CASE("quorum: a master whose clock alone was stepped begins to remember ane
     it.talk(2);
     CHECK(it.masters.judge_steps(due - 1ns) == 0);
     CHECK(it.masters.judge_steps(due) == 1);
+    it.masters.time_passed(1, due);
+    CHECK(it.masters[1].otherwise == vote::quarantined); // until the new record
     CHECK(it.talk(0).empty());
     CHECK(it.talk(1) == std::vector<std::string>{"INFO"});
     CHECK(it.masters.judge_steps(due) == 0);
@@ -201,10 +204,13 @@ TEST_CASE("quorum: where several clocks were stepped at once, it was ours") {
     CHECK(it.masters.output(0) == asked); // once
     it.talk(0);
     it.talk(2);
+    CHECK(it.masters.admitted() == 1);
     CHECK(it.masters.judge_steps(it.now + rules.master_timeout) == 2);
     for (std::size_t i = 0; i < 3; ++i) {
         CHECK(it.masters.output(i).empty());
+        it.masters.time_passed(i, it.now + rules.master_timeout);
     }
+    CHECK(it.masters.admitted() == 3);
 }
 
 TEST_CASE("quorum: a majority is heard of where enough subscribers are live, and may publish") {

@@ -291,6 +291,20 @@ TEST_CASE("a master whose clock is stepped while clients are connected begins to
     }
 }
 
+TEST_CASE("a step says nothing of the server that takes the address over") {
+    served_quorum q(3);
+    q.it.start();
+    q.it.run_for(5s);
+    q.it.masters[1].ahead += 3600s;
+    for (int i = 0; i < 1000 && q.state(1) != master_state::quarantined; ++i) {
+        q.it.run_for(5ms);
+    }
+    q.it.restart(1, "stranger"); // before it is known whose clock was stepped
+    q.it.run_for(q.quarantine() + 2s);
+    CHECK(q.record(1).starts_with("3 stranger - 1"));
+    CHECK(q.admitted() == 3);
+}
+
 TEST_CASE("a step within the margin does not count") {
     served_quorum q(3);
     q.it.start();
@@ -338,6 +352,20 @@ TEST_CASE("a clock that is set while a master is quarantined ends no quarantine"
         q.it.run_for(q.quarantine());
         CHECK(q.admitted() == 3);
     }
+}
+
+TEST_CASE("a clock that is set late in a quarantine is noticed before the master votes") {
+    served_quorum q(1, false);
+    q.it.start();
+    q.it.run_for(q.quarantine() - 10ms);
+    q.it.masters[0].ahead += 3600s; // what a holder has healed there expires
+    q.it.run_for(50ms);
+    CHECK(q.state(0) == master_state::quarantined);
+    CHECK(!q.it.acquire_now(once()).won);
+    q.it.run_for(q.quarantine() - 1s);
+    CHECK(q.admitted() == 0);
+    q.it.run_for(2s);
+    CHECK(q.admitted() == 1);
 }
 
 TEST_CASE("a step that is seen during a handshake is reported by the next one") {

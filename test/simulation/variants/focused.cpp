@@ -230,6 +230,8 @@ void leaps(plan& what, generator& random) {
     second.hold = random.between(0, 30 * ms);
     ops_of(what, 1) = {second};
     cut_off(what, 1, a, 40 * ms, over);
+    // It connects after the step: before, it would notice that, and not count `b`.
+    what.faults.push_back({fault_kind::break_lost, asked + ms, 0, 1, b, 0});
 }
 
 // A holder without the vote of `x`, which is cut off from `y` when it extends: between the two of
