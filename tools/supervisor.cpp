@@ -1,6 +1,7 @@
 #include "supervisor.hpp"
 
 #include "exit_code.hpp"
+#include "process_tree.hpp"
 #include "supervisor_process.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 #include "supervisor_process.hpp"
 
+#include "process_tree.hpp"
 #include "terminating_signals.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -15,95 +15,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <string_view>
 #include <utility>
 
 namespace cli {
-namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
-// Interval and limit of the wait for processes that die. The death of a process makes its children
-// ours: each round reaches one level of a tree, all of which has to be dead within the kill margin.
-constexpr milliseconds look_again{1};
-constexpr seconds dying_max{10};
-
-// The parent of a process, or -1.
-pid_t parent_of(std::string_view pid) {
-    std::ifstream file("/proc/" + std::string(pid) + "/stat");
-    std::string line;
-    std::getline(file, line);
-    // The name is in brackets and may contain brackets itself.
-    const std::size_t name_end = line.rfind(')');
-    int parent = -1;
-    if (name_end != std::string::npos && name_end + 4 < line.size()) {
-        const char* const from = line.data() + name_end + 4; // ") S 123"
-        std::from_chars(from, line.data() + line.size(), parent);
-    }
-    return parent;
-}
-
-// Children that have ended count until they are reaped, so that none of these numbers can belong to
-// another process.
-std::vector<pid_t> children() {
-    std::vector<pid_t> out;
-    const pid_t self = ::getpid();
-    const std::string mine = std::to_string(self);
-    // Not every kernel has it.
-    if (std::ifstream list("/proc/self/task/" + mine + "/children"); list) {
-        for (pid_t one = 0; list >> one;) {
-            out.push_back(one);
-        }
-        return out;
-    }
-    DIR* const directory = ::opendir("/proc");
-    if (directory == nullptr) {
-        return out;
-    }
-    while (const dirent* const entry = ::readdir(directory)) {
-        const std::string_view name = entry->d_name;
-        int pid = 0;
-        const auto read = std::from_chars(name.data(), name.data() + name.size(), pid);
-        if (read.ec == std::errc() && read.ptr == name.data() + name.size()
-            && parent_of(name) == self) {
-            out.push_back(pid);
-        }
-    }
-    ::closedir(directory);
-    return out;
-}
-
-void send_to_children(int number) {
-    for (const pid_t one : children()) {
-        ::kill(one, number);
-    }
-}
-
-} // namespace
-
-int kill_all_children() {
-    const auto give_up = redlock::clock::now() + dying_max;
-    while (true) {
-        send_to_children(SIGKILL);
-        int left = 0;
-        pid_t reaped = 0;
-        while ((reaped = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
-        }
-        if (reaped < 0) {
-            return 0;
-        }
-        left = static_cast<int>(children().size());
-        if (redlock::clock::now() > give_up) {
-            return left;
-        }
-        ::poll(nullptr, 0, static_cast<int>(look_again.count()));
-    }
-}
 
 supervisor_process::supervisor_process(
     int channel, supervisor_rules rules, const sigset_t& mask_of_command)
@@ -333,10 +249,11 @@ void supervisor_process::kill_now() {
         phase_ = phase::killing;
         give_up_at_ = redlock::clock::now() + dying_max;
     }
+    const descendants all; // found before their parents die
     if (leader_lives_) {
         ::kill(-leader_, SIGKILL);
     }
-    send_to_children(SIGKILL);
+    all.kill();
 }
 
 void supervisor_process::reap() {

@@ -22,10 +22,6 @@ struct supervisor_order {
     std::int64_t time_ns = 0; ///< of `redlock::clock`
 };
 
-/// Kills all children, and their children as they become ours, and waits for them. Returns how many
-/// did not die in some seconds: those of another user, or those that wait for a device.
-int kill_all_children();
-
 class supervisor_process {
 public:
     /// To be created with all signals blocked. The command gets `mask_of_command`.

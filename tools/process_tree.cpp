@@ -1,0 +1,177 @@
+#include "process_tree.hpp"
+
+#include <redlock/clock.hpp>
+
+#include <dirent.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace cli {
+namespace {
+
+// So that they are found within a part of the kill margin, and need few descriptors.
+constexpr std::size_t descendants_max = 128;
+
+// -1 if the process has ended, or if the system has none.
+int open_process([[maybe_unused]] pid_t pid) noexcept {
+#ifdef SYS_pidfd_open
+    return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+#else
+    return -1;
+#endif
+}
+
+bool send_to([[maybe_unused]] int descriptor, [[maybe_unused]] int number) noexcept {
+#ifdef SYS_pidfd_send_signal
+    return ::syscall(SYS_pidfd_send_signal, descriptor, number, nullptr, 0) == 0;
+#else
+    return false;
+#endif
+}
+
+// The parent of a process, or -1.
+pid_t parent_of(std::string_view pid) {
+    std::ifstream file("/proc/" + std::string(pid) + "/stat");
+    std::string line;
+    std::getline(file, line);
+    // The name is in brackets and may contain brackets itself.
+    const std::size_t name_end = line.rfind(')');
+    int parent = -1;
+    if (name_end != std::string::npos && name_end + 4 < line.size()) {
+        const char* const from = line.data() + name_end + 4; // ") S 123"
+        std::from_chars(from, line.data() + line.size(), parent);
+    }
+    return parent;
+}
+
+// The numbers in a directory.
+template <typename F>
+void for_each_number(const std::string& path, F f) {
+    DIR* const directory = ::opendir(path.c_str());
+    if (directory == nullptr) {
+        return;
+    }
+    while (const dirent* const entry = ::readdir(directory)) {
+        const std::string_view name = entry->d_name;
+        pid_t number = 0;
+        const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
+        if (read.ec == std::errc() && read.ptr == name.data() + name.size()) {
+            f(name, number);
+        }
+    }
+    ::closedir(directory);
+}
+
+// Of one thread. False if the kernel does not list them.
+bool list_children(const std::string& thread, std::vector<pid_t>& into) {
+    std::ifstream list(thread + "/children");
+    for (pid_t one = 0; list >> one;) {
+        into.push_back(one);
+    }
+    return list.is_open();
+}
+
+} // namespace
+
+std::vector<pid_t> children() {
+    std::vector<pid_t> out;
+    const pid_t self = ::getpid();
+    // Not every kernel has it.
+    if (list_children("/proc/self/task/" + std::to_string(self), out)) {
+        return out;
+    }
+    for_each_number("/proc", [&](std::string_view name, pid_t pid) {
+        if (parent_of(name) == self) {
+            out.push_back(pid);
+        }
+    });
+    return out;
+}
+
+void send_to_children(int number) {
+    for (const pid_t one : children()) {
+        ::kill(one, number);
+    }
+}
+
+descendants::descendants() {
+    // The list needs a descriptor itself: it comes first, in case there are few.
+    for (const pid_t one : children()) {
+        all_.push_back({one, -1});
+    }
+    for (std::size_t i = 0; i < all_.size() && i < descendants_max; ++i) {
+        add_children_of(all_[i]);
+    }
+}
+
+descendants::~descendants() {
+    for (const process& one : all_) {
+        if (one.descriptor >= 0) {
+            ::close(one.descriptor);
+        }
+    }
+}
+
+// A process that ends is reaped by its parent, and then another one may get its number. What a
+// descriptor refers to is a child of the parent if that is said after the descriptor was opened,
+// and if the number of the parent is still its own after that.
+void descendants::add_children_of(process parent) {
+    std::vector<pid_t> found;
+    const std::string threads = "/proc/" + std::to_string(parent.pid) + "/task";
+    for_each_number(threads, [&](std::string_view name, pid_t /*thread*/) {
+        list_children(threads + "/" + std::string(name), found);
+    });
+    for (const pid_t one : found) {
+        const int descriptor = all_.size() < descendants_max ? open_process(one) : -1;
+        if (descriptor < 0) {
+            continue;
+        }
+        if (parent_of(std::to_string(one)) == parent.pid
+            && (parent.descriptor < 0 || send_to(parent.descriptor, 0))) {
+            all_.push_back({one, descriptor});
+        } else {
+            ::close(descriptor);
+        }
+    }
+}
+
+void descendants::kill() const noexcept {
+    for (const process& one : all_) {
+        if (one.descriptor < 0) {
+            ::kill(one.pid, SIGKILL);
+        } else {
+            send_to(one.descriptor, SIGKILL);
+        }
+    }
+}
+
+int kill_all_children() {
+    const auto give_up = redlock::clock::now() + dying_max;
+    while (true) {
+        descendants().kill();
+        int left = 0;
+        pid_t reaped = 0;
+        while ((reaped = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
+        }
+        if (reaped < 0) {
+            return 0;
+        }
+        left = static_cast<int>(children().size());
+        if (redlock::clock::now() > give_up) {
+            return left;
+        }
+        ::poll(nullptr, 0, static_cast<int>(look_again.count()));
+    }
+}
+
+} // namespace cli
