@@ -231,12 +231,17 @@ TEST_CASE("waiting: only the front asks, and the next one is woken when it leave
     operation second = waiting_for("p:{r}", 2);
     CHECK(all.join(first, it.now) == waiting::step::ask);
     CHECK(all.join(second, it.now) == waiting::step::wait);
+    operation third = waiting_for("p:{r}", 3);
+    all.join(third, it.now);
+    all.leave(third, it.now);
+    CHECK(third.key == "p:{r}"); // for its result: those behind the front have none
     CHECK(unit::take_timer(it.due, forever) == nullptr);
     all.leave(first, it.now);
     it.now = it.due.next();
     CHECK(unit::take_timer(it.due, it.now) == &second.wake);
     CHECK(all.due(second, it.now) == waiting::step::ask);
     all.leave(second, it.now);
+    CHECK(all.queues().find(lock_form::exclusive, "p:{r}") == nullptr);
 }
 
 TEST_CASE("leases: an extension that is open at a local handoff goes on for the next owner") {

@@ -275,6 +275,10 @@ TEST_CASE("a flushed master does not vote, and the next handshake records that")
     CHECK(q.record(2).starts_with("3 run-2 - 17"));
 }
 
+bool is_of_a_step(std::string_view line) {
+    return line.find("its clock was stepped by ") != std::string_view::npos;
+}
+
 TEST_CASE("a master whose clock is stepped while clients are connected begins to remember") {
     for (const auto by : {3600s, -3600s}) {
         served_quorum q(3);
@@ -283,6 +287,7 @@ TEST_CASE("a master whose clock is stepped while clients are connected begins to
         q.it.masters[1].ahead += by;
         q.it.run_for(3s);
         CHECK(q.state(1) == master_state::quarantined);
+        CHECK(std::ranges::count_if(q.it.log_lines, is_of_a_step) == 1);
         CHECK(q.record(1).starts_with("3 run-1 - 1")); // born, not 0
         CHECK(q.record(0).starts_with("3 run-0 - 0 "));
         q.it.run_for(q.quarantine() + 1s);
