@@ -234,7 +234,7 @@ TEST_CASE("waiting: only the front asks, and the next one is woken when it leave
     operation third = waiting_for("p:{r}", 3);
     all.join(third, it.now);
     all.leave(third, it.now);
-    CHECK(third.key == "p:{r}"); // for its result: those behind the front have none
+    CHECK(third.key == "p:{r}"); // for its result: only the front keeps one
     CHECK(unit::take_timer(it.due, forever) == nullptr);
     all.leave(first, it.now);
     it.now = it.due.next();
