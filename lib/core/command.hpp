@@ -2,9 +2,9 @@
 //
 // Plain: compare-and-delete has three variants; the best one that the server supports is used: a
 // native command (Valkey 9: DELIFEQ, Redis 8.4: DELEX), EVALSHA, EVAL. Two to compare and extend:
-// SET with IFEQ (Valkey 8.1, Redis 8.4), or the script in the same two variants. A native command
-// does not distinguish a missing key from another owner's; an EXISTS after it does. Guarded:
-// scripts only.
+// SET with IFEQ (Valkey 8.1, Redis 8.4) if scripts are refused, or the script in the same two
+// variants. A native command does not distinguish a missing key from another owner's; an EXISTS
+// after it does. Guarded: scripts only.
 
 #pragma once
 
@@ -26,6 +26,7 @@ enum class command_kind : std::uint8_t {
     name_client,   // CLIENT SETNAME
     publish,       // PUBLISH: a lock was released
     introduce,     // INFO
+    try_script,    // plain: EVAL, to find out whether scripts are allowed
     handshake,     // guarded: the memory record
     ping,          // PING
     read_clock,    // TIME: PING and the clock (guarded)
@@ -64,7 +65,7 @@ inline constexpr std::size_t release_name_size = 16;
 /// refuses one.
 struct server_capabilities {
     native_delete delete_command = native_delete::none;
-    bool set_ifeq = false;
+    bool set_ifeq = false; // and no scripts, which extend more safely: see scripts.hpp
     bool evalsha = true;
 
     /// The variant of a command.

@@ -44,6 +44,9 @@ void connection::handle_introduction(
     case command_kind::introduce:
         introduced(answer, now);
         break;
+    case command_kind::try_script:
+        info_.commands.set_ifeq = answer.is_error();
+        break;
     case command_kind::handshake:
         shook_hands(command, answer, now);
         break;
@@ -83,6 +86,11 @@ void connection::introduced(const reply& answer, time_point now) {
         info_.commands = kept; // keep what was learned: a refused variant stays disabled
     } else if (rules_.guarded()) {
         info_.commands = {};
+    } else if (info_.commands.set_ifeq) {
+        // A SET that is executed late could undo a longer extension, so it is used only where
+        // scripts are refused.
+        info_.commands.set_ifeq = false;
+        say(command_kind::try_script, {"EVAL", "return 1", "0"}, now);
     }
     eligibility judgement = judge(info_, rules_, now, since);
     if (rules_.guarded() && judgement.fit) {

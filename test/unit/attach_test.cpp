@@ -123,9 +123,12 @@ TEST_CASE("an extension never shortens what was asked for elsewhere") {
     }
 }
 
-TEST_CASE("a lock is attached to without a script where the server extends by itself") {
+TEST_CASE("a lock is attached to without a script where scripts are refused") {
     virtual_quorum q(3);
     q.speak(virtual_master::dialect::redis_8_4);
+    for (auto& server : q.masters) {
+        server.forbidden = {"EVAL", "EVALSHA"};
+    }
     q.start();
     put_everywhere(q, 5s);
     acquire_options longest = once();

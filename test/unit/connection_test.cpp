@@ -286,6 +286,9 @@ TEST_CASE("a step that was taken down stays taken until the connection is a new 
     connection_site it;
     it.server.speaks = unit::virtual_master::dialect::redis_8_4;
     it.bring_up();
+    CHECK(it.written() == lines{"EVAL return 1 0"});
+    CHECK(!it.link.commands().set_ifeq);
+    it.hear("-NOPERM this user has no permissions\r\n");
     CHECK(it.link.commands().delete_command == native_delete::delex);
     CHECK(it.link.commands().set_ifeq);
     it.refuse(command_kind::remove, command_variant::native);
