@@ -135,7 +135,7 @@ void connection::received(std::span<const char> bytes, time_point now) {
         }
     }
     if (up()) {
-        if (fitness_.fit && !quarantined(now)) {
+        if (fitness_.fit && !fitness_.quarantined(now)) {
             liveness_.checked(now);
         }
         if (silent() && !liveness_.overdue(oldest(), now)) {
@@ -248,7 +248,8 @@ void connection::time_passed(time_point now) {
         break;
     case duty::ask_after_health:
         liveness_.checked(now);
-        if (!fitness_.fit || !members_.serves(master_) || (rules_.guarded() && quarantined(now))) {
+        if (!fitness_.fit || !members_.serves(master_)
+            || (rules_.guarded() && fitness_.quarantined(now))) {
             introduce_again(now); // the obstacle may disappear, or an operator may remove it
         } else if (in_flight_.empty()) {
             // The bounds on its clock widen while no command is sent, and its record may change.

@@ -218,8 +218,9 @@ public:
     /// clocks, because the master's may be stepped. Then another handshake must show that it was
     /// not: after a step, keys that were healed in the quarantine have expired.
     void quarantine(std::chrono::microseconds left, std::int64_t ends_us, time_point now);
-    /// Whether the master is in quarantine by the clock of this client.
-    bool quarantined(time_point now) const noexcept { return fitness_.quarantined(now); }
+    /// Whether the master is in quarantine by the clock of this client. Afterwards it may vote for
+    /// others, even if this client still waits for the confirmation.
+    bool quarantined(time_point now) const noexcept { return now < fitness_.votes_from; }
     /// Starts a new memory record, because the master's clock was stepped.
     void restart_memory(time_point now);
     /// Requests its clock if no reply has contained it for a while. Requires `up()`.

@@ -145,9 +145,10 @@ vote quorum::vote_of(std::size_t master, time_point now) const {
            : one.duplicate         ? vote::duplicate
            : !link.judgement().fit ? vote::error
            : !list_.serves(master) ? vote::error
-           : (one.stepped && rules_.quarantine) || link.quarantined(now) ? vote::quarantined
-           : link.silent()                                               ? vote::timed_out
-                                                                         : vote::granted;
+           : (one.stepped && rules_.quarantine) || link.judgement().quarantined(now)
+               ? vote::quarantined
+           : link.silent() ? vote::timed_out
+                           : vote::granted;
 }
 
 // Updates whether a master votes, and what it votes if it does not.
