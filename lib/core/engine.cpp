@@ -66,6 +66,7 @@ void engine::finish_closing(time_point now) {
     life_ = life::closed;
     close_by_ = forever;
     removals_.stop();
+    acquires_.end_finished(forever);
     masters_.stop("the manager was closed", now);
     claims_.for_each([&](claim& ended) {
         if (ended.acts() || (ended.is_ending() && ended.ending().wanted())) {
@@ -216,7 +217,7 @@ health engine::examine(time_point now) const {
 
 void engine::cancel(handle acquire, time_point now) {
     acquires_.cancel(acquire, now);
-    finish_closing(now);
+    end_of_event(now);
 }
 
 bool engine::writes(handle name) const {

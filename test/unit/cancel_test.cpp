@@ -61,6 +61,18 @@ TEST_CASE("a cancelled acquire completes only when its rollback is on the wire")
     check_clean(it, name);
 }
 
+TEST_CASE("a failed acquire completes at the end of the closing at the latest") {
+    started_quorum it(3);
+    it.paths[2].takes_bytes = false;
+    const std::uint64_t name = it.acquire(patient(), 100us);
+    it.cancel(name, 10ms);
+    it.close();
+    CHECK(it.answer_to(name) == nullptr);
+    it.engine.cancel({}, it.now() + 1h); // an event that comes before the timers that are due
+    CHECK(it.closings == 1);
+    CHECK(it.answer_to(name) != nullptr);
+}
+
 TEST_CASE("an acquire that is cancelled before a byte of it is written leaves no key") {
     started_quorum it(3);
     const std::uint64_t name = it.acquire(patient());
