@@ -114,8 +114,12 @@ void lock::start_extend(
     if (const auto manager = handle->manager()) {
         manager->leases().extend(std::move(handle), ttl, votes, std::move(done));
     } else {
+        const bool held = handle->stage == detail::lease_handle::phase::held;
         detail::complete(
-            detail::home(handle->io()), std::move(done), errc::closed, extend_result::extended);
+            detail::home(handle->io()),
+            std::move(done),
+            held ? error_code(errc::closed) : handle->why_not_held(),
+            extend_result::extended);
     }
 }
 
@@ -152,7 +156,12 @@ void lock::start_wait_lost(
     if (const auto manager = handle->manager()) {
         manager->leases().wait_lost(std::move(handle), votes.on({}), std::move(done));
     } else {
-        detail::complete(detail::home(handle->io()), std::move(done), {}, loss_reason::closed);
+        const bool released = handle->stage == detail::lease_handle::phase::released;
+        detail::complete(
+            detail::home(handle->io()),
+            std::move(done),
+            released ? error_code(errc::released) : error_code(),
+            released ? loss_reason::none : loss_reason::closed);
     }
 }
 

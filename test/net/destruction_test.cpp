@@ -255,6 +255,15 @@ TEST_CASE("a lock may outlive its manager") {
     CHECK(q.wait(q.begin_wait_lost(held)).value() == loss_reason::closed);
 }
 
+TEST_CASE("a lock that was released before its manager is destroyed is not lost") {
+    started_quorum q;
+    lock held = q.acquired_everywhere("r");
+    CHECK(q.release(held).value() == release_result::released);
+    q.manager.reset();
+    CHECK(q.wait(q.begin_wait_lost(held)).error() == errc::released);
+    CHECK(q.extend(held, 5s).error() == errc::released);
+}
+
 TEST_CASE("a lock that is let go while its manager is destroyed is released") {
     started_quorum q;
     lock held = q.acquired_everywhere("r");
