@@ -88,12 +88,15 @@ void leases::extend(claim& lease, std::chrono::milliseconds ttl, time_point now)
 }
 
 void leases::start_wanted(claim& lease, time_point now) {
-    if (const auto ttl = lease.held().next_wanted(lease)) {
-        start(lease, *ttl, true, now);
+    while (const auto ttl = lease.held().next_wanted(lease)) {
+        if (start(lease, *ttl, true, now)) {
+            return;
+        }
+        report_round(lease, false, now);
     }
 }
 
-void leases::start(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now) {
+bool leases::start(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now) {
     // A shorter ttl needs the script, which never shortens a lease. SET with IFEQ would.
     const bool shortens = lease.held().extend(lease, ttl, asked_for, now, rules_)
                           && lease.form == lock_form::exclusive;
@@ -118,9 +121,7 @@ void leases::start(claim& lease, std::chrono::milliseconds ttl, bool asked_for, 
     if (!asked_for) {
         host_.renewing(lease);
     }
-    if (static_cast<std::size_t>(std::popcount(to)) < masters_.needed()) {
-        end_round(lease, false, now);
-    }
+    return static_cast<std::size_t>(std::popcount(to)) >= masters_.needed();
 }
 
 // Creates the key on a master without it. Sent only after the round was judged.
@@ -256,11 +257,15 @@ leases::loss leases::judge(claim& lease, time_point now) {
 }
 
 void leases::end_round(claim& lease, bool extended, time_point now) {
+    report_round(lease, extended, now);
+    start_wanted(lease, now);
+}
+
+void leases::report_round(claim& lease, bool extended, time_point now) {
     lease.held().end_extension(lease, extended, now, masters_.retry_floor(), random_);
     ++(extended ? counters_.renewed : counters_.renewals_failed);
     const auto error = extended ? std::nullopt : std::optional(errc::no_quorum);
     lease.extending.asked_for ? host_.extended(lease, error) : host_.renewed(lease, error);
-    start_wanted(lease, now);
 }
 
 // Forward only, while the round of an extension is open.
@@ -298,7 +303,9 @@ leases::loss leases::due(claim& lease, time_point now) {
             }
             break;
         case lease::event::renew:
-            start(lease, lease.ttl, false, now);
+            if (!start(lease, lease.ttl, false, now)) {
+                end_round(lease, false, now);
+            }
             schedule(lease);
             return std::nullopt;
         case lease::event::none:

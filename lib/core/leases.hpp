@@ -64,12 +64,14 @@ public:
     /// \}
 
 private:
-    void start(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now);
+    /// Returns false if too few masters can be asked: then end the round.
+    bool start(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now);
     void start_wanted(claim& lease, time_point now);
     void heal(claim& lease, std::size_t master, std::uint16_t round, time_point now);
     void heal_missing(claim& lease, time_point now);
     loss judge(claim& lease, time_point now);
     void end_round(claim& lease, bool extended, time_point now);
+    void report_round(claim& lease, bool extended, time_point now);
     loss move_deadline(claim& lease, time_point now);
     void schedule(claim& lease) { timers_.set(lease.wake, lease.held().next_due(lease)); }
 };
