@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -23,14 +24,19 @@ hash_of(std::string_view text, std::uint64_t state = 0xcbf29ce484222325U) noexce
     return state;
 }
 
-/// A quicker one, of the key of a lock: eight bytes at a time. Different kinds of machines may
-/// disagree, which only costs commands.
+/// A quicker one, of the key of a lock: eight bytes at a time.
 inline std::uint64_t hash_of_key(std::string_view key) noexcept {
     std::uint64_t state = key.size();
     while (!key.empty()) {
         const std::size_t size = std::min(key.size(), sizeof(std::uint64_t));
         std::uint64_t word = 0;
-        std::memcpy(&word, key.data(), size);
+        if constexpr (std::endian::native == std::endian::little) {
+            std::memcpy(&word, key.data(), size);
+        } else {
+            for (std::size_t i = 0; i < size; ++i) {
+                word |= std::uint64_t{static_cast<unsigned char>(key[i])} << (8 * i);
+            }
+        }
         state = (state ^ word) * 0x9e3779b97f4a7c15U;
         state ^= state >> 32U;
         key.remove_prefix(size);
