@@ -192,7 +192,9 @@ struct config {
     /// never shorter than the measured round trip time of a majority. A waiter polls at least every
     /// 2 s, unless this value is larger. Range: 1 ms to 1 h. Default: 2 ms.
     std::chrono::milliseconds retry_delay_min{2};
-    /// Maximum delay between two attempts. Range: `retry_delay_min` to 1 h. Default: 200 ms.
+    /// Maximum of these delays. A waiter that is notified of releases does not repeat its attempts:
+    /// it waits for a notification, for the end of the holder's lease, or for the poll.
+    /// Range: `retry_delay_min` to 1 h. Default: 200 ms.
     std::chrono::milliseconds retry_delay_max{200};
 
     /// Maximum duration of a series of local handoffs, counted from the first one. In a local

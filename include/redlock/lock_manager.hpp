@@ -307,16 +307,16 @@ public:
     /// when a majority of the configured masters confirms; the deadline counts from this request.
     /// Afterwards the lock is renewed, monitored and released like any other.
     ///
-    /// A missing key is not created. If a majority of the masters no longer has the lock, the
-    /// remaining keys are removed. On any other error, and on cancellation, the lock stays as it
-    /// is, except that some masters may keep it for up to `options.ttl` longer.
+    /// A missing key is created only in the guarded protocol, without fencing, if half of the
+    /// masters still have the lock. An attach removes nothing: on an error, and on cancellation,
+    /// the lock stays as it is, except that some masters may keep it for up to `options.ttl`
+    /// longer.
     ///
     /// \par Preconditions
     /// - No other client uses the token: all its users share the lock, and any of them can release
     ///   it. Call `lock::abandon` before the token is passed on.
     /// - The acquire that used the token has completed successfully. If it failed, its rollback may
-    ///   still be in flight. If it has not completed, missing votes count as a lost lock, and the
-    ///   granted ones would be removed.
+    ///   still be in flight. If it has not completed, missing votes count as a lost lock.
     /// - The lock was acquired with `async_acquire` or `async_acquire_as`. Of a lock on several
     ///   resources only the named one is taken over. A writer's lock becomes an exclusive lock,
     ///   which does not check for readers. Attaching to a reader's lock or to a slot is not
