@@ -414,7 +414,9 @@ TEST_CASE("an extension that is executed late does not undo a longer one") {
         virtual_quorum it(3);
         it.speak(speaks);
         it.start();
-        const answer got = it.acquire_now(once(), 10ms);
+        acquire_options brief = once();
+        brief.ttl = 2s;
+        const answer got = it.acquire_now(brief, 10ms);
         std::vector<std::string> late;
         for (auto& one : it.paths) {
             one.hung = true;
