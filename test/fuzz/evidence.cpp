@@ -42,7 +42,7 @@ void evidence::said(const std::vector<std::string>& words, time_point now) {
     } else if (script && words.size() == 6) { // text, 1, key, token, ttl
         lease(words.at(4), words.at(5));
         asked.counts_one = true;
-    } else if (script) { // the same without a ttl
+    } else if (script && words.size() > 4) { // the same without a ttl
         left_.erase(words.at(4));
         removed_.insert(words.at(4));
     } else if (name == "DELIFEQ" || name == "DELEX") {
