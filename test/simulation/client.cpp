@@ -74,6 +74,11 @@ void client::note(std::string_view what) const {
     here_.story.note(here_.now, "c" + std::to_string(number_), what);
 }
 
+void client::witness(std::string_view report, std::string_view of, std::int64_t value) const {
+    here_.count.witness(here_.now, number_, report);
+    here_.count.witness(value, number_, of);
+}
+
 void client::start() {
     ++incarnation_;
     flush_planned_ = false;

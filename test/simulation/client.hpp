@@ -159,6 +159,8 @@ private:
     worker* holder_of(redlock::core::handle claim);
     worker* owner_of(std::uint64_t cookie);
     void note(std::string_view what) const;
+    /// Adds a report of the engine to the digest of the run.
+    void witness(std::string_view report, std::string_view of, std::int64_t value) const;
     template <typename... Parts>
     void tell(fmt::format_string<const Parts&...> line, const Parts&... parts) const {
         if (here_.story) {

@@ -183,6 +183,7 @@ client::worker* client::holder_of(core::handle claim) {
 }
 
 void client::acquired(const core::operation& done, const core::claim& lease) {
+    witness("acquired", lease.token_text(), lease.held().held_until().time_since_epoch().count());
     worker* const one = owner_of(done.cookie);
     if (one == nullptr) {
         return;
@@ -267,6 +268,10 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
 }
 
 void client::not_acquired(const core::operation& done) {
+    witness(
+        "not acquired",
+        in_words(done.outcome, "cancelled"),
+        static_cast<std::int64_t>(done.cookie));
     worker* const one = owner_of(done.cookie);
     if (one == nullptr) {
         return;
@@ -281,6 +286,7 @@ void client::not_acquired(const core::operation& done) {
 }
 
 void client::lease_changed(const core::claim& lease) {
+    witness("changed", lease.token_text(), lease.held().held_until().time_since_epoch().count());
     worker* const one = holder_of(lease.self);
     if (one == nullptr || !one->held.open) {
         return;
@@ -302,6 +308,7 @@ void client::lease_changed(const core::claim& lease) {
 }
 
 void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
+    witness("lost", lease.token_text(), static_cast<std::int64_t>(reason));
     ++here_.count.lost;
     worker* const one = holder_of(lease.self);
     if (one == nullptr || !one->held.open) {
@@ -344,11 +351,13 @@ void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
 }
 
 void client::extended(const core::claim& lease, std::optional<redlock::errc> error) {
+    witness("extended", lease.token_text(), error ? static_cast<std::int64_t>(*error) : 0);
     here_.count.extended += error ? 0U : 1U;
     tell("extension of {:.8}: {}", lease.token_text(), in_words(error, "done"));
 }
 
 void client::removed(const core::claim& lease, redlock::release_result result) {
+    witness("removed", lease.token_text(), static_cast<std::int64_t>(result));
     worker* const one = holder_of(lease.self);
     tell("{:.8} is removed: {}", lease.token_text(), redlock::to_string(result));
     if (one != nullptr && one->held.releasing) {

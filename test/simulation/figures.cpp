@@ -1,10 +1,27 @@
 #include "figures.hpp"
 
+#include "random.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace simulation {
+
+void figures::witness(nanos at, std::uint64_t origin, std::string_view what) noexcept {
+    const auto mix = [this](std::uint64_t value) { digest = generator(digest ^ value).next(); };
+    mix(static_cast<std::uint64_t>(at));
+    mix(origin);
+    mix(what.size());
+    while (!what.empty()) {
+        std::uint64_t word = 0;
+        const std::size_t taken = std::min(what.size(), sizeof word);
+        std::memcpy(&word, what.data(), taken);
+        mix(word);
+        what.remove_prefix(taken);
+    }
+}
 
 void figures::add(const figures& more) noexcept {
     seeds += more.seeds;
@@ -27,6 +44,7 @@ void figures::add(const figures& more) noexcept {
     overlaps += more.overlaps;
     inversions += more.inversions;
     violations += more.violations;
+    digest += more.digest; // the same for seeds in any order
     for (std::size_t i = 0; i < fault_kinds; ++i) {
         faults[i] += more.faults[i];
     }

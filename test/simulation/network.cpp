@@ -223,6 +223,7 @@ void network::scatter(connection& one, connection_id id, bool late, nanos late_m
 
 void network::send(connection_id id, std::string bytes) {
     connection& one = connections_[id];
+    here_.count.witness(here_.now, id, bytes);
     const nanos at = std::max(one.there.last, here_.now + delay(link_of(one)));
     one.there.last = at;
     one.there.chunks.push_back({at, std::move(bytes)});

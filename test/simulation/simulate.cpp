@@ -3,6 +3,7 @@
 //   simulate --seed 42 --profile network [--trace]
 //   simulate --seeds 1..100000 --profile guarded-all --jobs 2
 //   simulate --seeds 1..1000                    every profile in turn
+//   simulate --seeds 1..3000 --digest           equal before and after a change: so is the wire
 
 #include "profiles.hpp"
 #include "world.hpp"
@@ -27,6 +28,7 @@ struct options {
     bool trace = false;
     bool keep_going = false;
     bool shrinks = true;
+    bool digest = false;
     mistake wrong = mistake::none;
 };
 
@@ -87,6 +89,9 @@ public:
             one.join();
         }
         std::printf("%s\n", sum_.describe().c_str());
+        if (chosen_.digest) {
+            std::printf("  digest %016llx\n", static_cast<unsigned long long>(sum_.digest));
+        }
         if (failures_.empty()) {
             return 0;
         }
@@ -178,6 +183,10 @@ int main(int argc, char** argv) {
         "--trace", chosen.trace, "print the timeline of --seed even if nothing is violated");
     app.add_flag("--keep-going", chosen.keep_going, "do not stop at the first violation");
     app.add_flag("!--no-shrink", chosen.shrinks, "do not shrink a failing plan");
+    app.add_flag(
+        "--digest",
+        chosen.digest,
+        "print a hash of all bytes that clients write and of all reports, with their times");
     app.add_option("--wrong", wrong, "make this mistake in the client, for example no-quarantine");
     bool list = false;
     app.add_flag("--list", list, "print the profiles");
