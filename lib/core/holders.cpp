@@ -43,7 +43,7 @@ void holders::abandon(claim& lease) {
     wait_queue* const mine = waiting_.find(lease);
     claims_.destroy(lease);
     if (mine != nullptr) {
-        waiting_.end_if_unused(*mine);
+        waiting_.abandoned(*mine);
     }
 }
 
@@ -66,7 +66,7 @@ void holders::lose_if(claim& lease, leases::loss lost, time_point now) {
         end_lost(lease, now);
         return;
     }
-    waiting_.lost(lease);
+    waiting_.lost(lease, now);
     timers_.set(lease.wake, lease.believed_until);
 }
 

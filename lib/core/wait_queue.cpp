@@ -186,18 +186,20 @@ time_point wait_queue::pause(time_point until, const wait_view& at, jitter& rand
     front.stage = waiter::phase::paused;
     // The last attempt must start two retry floors before the end. After it only a notification
     // starts another.
-    const time_point last_chance =
-        front.wait_until == forever ? forever : front.wait_until - 2 * at.retry_floor();
+    const time_point last_chance = front.wait_until == forever || at.held_until
+                                       ? front.wait_until
+                                       : front.wait_until - 2 * at.retry_floor();
     if (at.now >= last_chance) {
         return front.wait_until;
     }
     return std::min({until, last_chance, wrong::sleeps_while_free ? forever : poll_by(at, random)});
 }
 
-// When the front retries without a notification. A lock that is held in this process needs no poll,
-// and a ticket of the fair queue is renewed more often.
+// When the front retries without a notification, even if a lease of this process has the lock:
+// another process may have released that lease by its token. A ticket of the fair queue is renewed
+// more often.
 time_point wait_queue::poll_by(const wait_view& at, jitter& random) const noexcept {
-    if (place.queue_master != nobody || at.held_until) {
+    if (place.queue_master != nobody || (wrong::own_lease_trusted && at.held_until)) {
         return forever;
     }
     const bool one_first = front_->ask_arbiter && asks_arbiter(form) && at.arbiter != nobody;
@@ -205,22 +207,13 @@ time_point wait_queue::poll_by(const wait_view& at, jitter& random) const noexce
         later(at.now, at.retry_floor()), polls_.next(at.rules.poll_limit, one_first, random));
 }
 
-// While the lock is held in this process, there is nothing to query.
 next_step wait_queue::due(const wait_view& at) const noexcept {
-    if (front_->outcome && at.now >= front_->wait_until) {
-        return {next_step::what::time_out};
-    }
-    if (!at.held_until || at.now >= *at.held_until) {
-        return {next_step::what::ask};
-    }
-    if (at.now >= front_->wait_until) {
-        return {next_step::what::time_out};
-    }
-    return {next_step::what::wait, std::min(*at.held_until, front_->wait_until)};
+    const bool has_outcome = front_->outcome || (at.held_until && at.now < *at.held_until);
+    return has_outcome && at.now >= front_->wait_until ? next_step::time_out : next_step::ask;
 }
 
 time_point wait_queue::poll_soon(const wait_view& at, jitter& random) noexcept {
-    if (front_->stage != waiter::phase::paused || !watched || at.held_until) {
+    if (front_->stage != waiter::phase::paused || !watched) {
         return forever;
     }
     const auto soon = front_->delay.next(at.retry_floor(), at.rules.retry_delay_max, random);
@@ -243,7 +236,7 @@ wait_queue::must_wait(std::uint64_t before, std::chrono::milliseconds left, cons
     waiter& front = *front_;
     const bool outage = front.outcome == errc::no_quorum;
     if (outage && !at.ready) {
-        return {next_step::what::wait}; // the queue does not show whether the lock is held
+        return next_step::wait; // the queue does not show whether the lock is held
     }
     front.outcome = errc::contended;
     if (front.last.of.empty() || outage) {
@@ -256,12 +249,12 @@ wait_queue::must_wait(std::uint64_t before, std::chrono::milliseconds left, cons
         }
     }
     if (place.again) {
-        return {next_step::what::ask};
+        return next_step::ask;
     }
     if (front.wait_until <= later(at.now, 2 * at.retry_floor())) {
-        return {next_step::what::time_out}; // there is no time for an attempt
+        return next_step::time_out; // there is no time for an attempt
     }
-    return {next_step::what::wait};
+    return next_step::wait;
 }
 
 time_point

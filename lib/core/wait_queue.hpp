@@ -87,11 +87,7 @@ struct wait_view {
 };
 
 /// The next step of the front.
-struct next_step {
-    enum class what : std::uint8_t { ask, wait, time_out };
-    what does = what::ask;
-    time_point until = never; // end of the wait
-};
+enum class next_step : std::uint8_t { ask, wait, time_out };
 
 /// A released lease, with the data that decides on a local handoff.
 struct offered_lease {
@@ -161,7 +157,7 @@ public:
     told_left(std::size_t master, std::chrono::milliseconds left, const wait_view&, jitter&);
     /// Pauses the front. Returns when it wakes: at `until`, or earlier to poll.
     time_point pause(time_point until, const wait_view&, jitter&) noexcept;
-    /// The pause of the front has ended.
+    /// The pause of the front has ended: it retries, or its wait ends.
     next_step due(const wait_view&) const noexcept;
     /// No majority publishes releases any more: when the front polls, if it relied on them.
     time_point poll_soon(const wait_view&, jitter&) noexcept;

@@ -95,11 +95,7 @@ waiting::step waiting::due(operation& front, time_point now) {
     if (take_turn(front, now)) {
         return step::wait;
     }
-    const next_step next = front.queue->due(view_of(*front.queue, now));
-    if (next.does == step::wait) {
-        timers_.set(front.wake, next.until);
-    }
-    return next.does;
+    return front.queue->due(view_of(*front.queue, now));
 }
 
 void waiting::pause(operation& front, time_point until, time_point now) {
@@ -235,7 +231,7 @@ waiting::front_step waiting::turn_answered(const arrival& at, const reply* answe
 waiting::step waiting::wait_for_turn(operation& front, const answer& got, time_point now) {
     wait_queue& mine = *front.queue;
     const auto left = got.said == vote::held ? got.left.value_or(lease_unknown) : lease_unknown;
-    const step next = mine.must_wait(got.counter, left, view_of(mine, now)).does;
+    const step next = mine.must_wait(got.counter, left, view_of(mine, now));
     if (next == step::ask) {
         return due(front, now);
     }
@@ -285,9 +281,26 @@ void waiting::ended(const claim& lease, time_point now) {
     end_if_unused(*mine);
 }
 
-void waiting::lost(const claim& lease) {
-    if (wait_queue* const mine = find(lease); mine != nullptr && !mine->pool) {
-        mine->holder = lease.self;
+void waiting::lost(const claim& lease, time_point now) {
+    wait_queue* const mine = find(lease);
+    if (mine == nullptr || mine->pool) {
+        return;
+    }
+    mine->holder = lease.self;
+    operation* const front = front_of(*mine);
+    if (front != nullptr && front->stage == operation::phase::paused) {
+        watch(*mine, now);
+        pause(*front, lease.acts_until(), now);
+    }
+}
+
+// The front asks at once. It is refused, so it subscribes and learns how long the lease lasts.
+void waiting::abandoned(wait_queue& waiters) {
+    waiters.handed_since = never;
+    if (waiters.empty()) {
+        end_if_unused(waiters);
+    } else if (waiters.front()->stage == waiter::phase::paused) {
+        wake(waiters, never);
     }
 }
 

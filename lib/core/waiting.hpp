@@ -23,7 +23,7 @@ namespace redlock::core {
 class waiting : essentials {
 public:
     /// The next step of the front. It waits: its timer is set.
-    using step = next_step::what;
+    using step = next_step;
     /// The step of the front of some queue, if that has changed.
     struct front_step {
         operation* front = nullptr; // null: nothing to do
@@ -64,10 +64,10 @@ public:
     operation* next_owner(claim& lease, time_point now);
     /// A lease has ended without a handoff.
     void ended(const claim& lease, time_point now);
-    /// A lost lease: waiters wait for its removal.
-    void lost(const claim& lease);
-    /// Drops the queue of a lease that has ended, unless it is needed.
-    void end_if_unused(wait_queue& waiters);
+    /// A lost lease: waiters wait for its removal, but its keys may be gone earlier.
+    void lost(const claim& lease, time_point now);
+    /// A lease has left this process with its keys: another process may release it at any time.
+    void abandoned(wait_queue& waiters);
     /// The lease of a writer becomes that of a reader: its token is published again later.
     void downgraded(const claim& lease, time_point now);
     /// \}
@@ -104,6 +104,7 @@ private:
     const claim* held_here(const wait_queue& waiters);
     void wake(const wait_queue& waiters, time_point due);
     bool take_turn(operation& front, time_point now);
+    void end_if_unused(wait_queue& waiters);
     step wait_for_turn(operation& front, const answer& got, time_point now);
     bool watch(wait_queue& waiters, time_point now);
     void ask_lease_left(operation& front, const claim& attempt, time_point now);

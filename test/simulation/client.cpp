@@ -286,47 +286,56 @@ void client::look_for_untold_losses() {
     }
 }
 
-// Free: a majority of all masters, of those that vote by what this client knows, has no key.
-bool client::is_free(unsigned resource, const redlock::health& seen) const {
-    std::size_t free = 0;
-    for (std::size_t i = 0; i < seen.masters.size(); ++i) {
-        free += seen.masters[i].state == redlock::master_state::admitted
-                        && net_.is_free(static_cast<unsigned>(i), resource)
-                    ? 1U
-                    : 0U;
+std::vector<std::string> client::keys_of(const op& what) const {
+    std::vector<std::string> keys;
+    const std::string pool = "p:{r" + std::to_string(what.resource) + "}:slot:";
+    for (unsigned i = 0; i < what.slots; ++i) {
+        keys.push_back(pool + std::to_string(i));
     }
-    return free >= seen.quorum;
+    if (what.slots == 0) {
+        for (const unsigned each : resources_of(what)) {
+            keys.push_back("p:{r" + std::to_string(each) + "}");
+        }
+    }
+    return keys;
 }
 
-// Of several locks at once, of readers and of pools nothing is said; nor where there is an order
-// between processes. Any attempt of this client is taken for one at each of its locks.
+// Free: a majority of all masters, of those that vote by what this client knows, has no key of it.
+bool client::is_free(const op& what, const redlock::health& seen) const {
+    const std::vector<std::string> keys = keys_of(what);
+    const auto found = std::ranges::count_if(keys, [&](const std::string& key) {
+        std::size_t free = 0;
+        for (std::size_t i = 0; i < seen.masters.size(); ++i) {
+            free += seen.masters[i].state == redlock::master_state::admitted
+                            && net_.is_free(static_cast<unsigned>(i), key, what.how)
+                        ? 1U
+                        : 0U;
+        }
+        return free >= seen.quorum;
+    });
+    return static_cast<std::size_t>(found) >= (what.slots == 0 ? keys.size() : what.wants);
+}
+
+// Where there is an order between processes, nothing is said.
 void client::look_for_idle_waiters() {
-    if (!running() || paused() || !engine_->ready()) {
-        idle_since_.clear();
-        return;
-    }
-    idle_since_.resize(here_.what.resources(), here_.now);
-    const redlock::metrics counted = engine_->count();
-    const bool tried = std::exchange(attempts_before_, counted.attempts) != counted.attempts;
-    const redlock::health seen = engine_->examine(now());
-    for (unsigned resource = 0; resource < idle_since_.size(); ++resource) {
-        const auto wants = [&](const worker& one) {
-            return one.doing == activity::waiting && one.now.resource == resource;
-        };
-        const bool waits = std::ranges::any_of(workers_, [&](const worker& one) {
-            return wants(one) && one.queues && one.now.how == taking::one && one.now.slots == 0;
-        });
-        const bool ordered = std::ranges::any_of(
-            workers_, [&](const worker& one) { return wants(one) && one.now.fifo; });
-        if (!waits || ordered || tried || !is_free(resource, seen)) {
-            idle_since_[resource] = here_.now;
-        } else if (here_.now - idle_since_[resource] > here_.what.attempt_within) {
+    const bool looks = running() && !paused() && engine_->ready();
+    const redlock::health seen = looks ? engine_->examine(now()) : redlock::health();
+    for (worker& one : workers_) {
+        if (!looks || one.doing != activity::waiting || !one.waits || one.now.fifo
+            || !is_free(one.now, seen)) {
+            one.idle_since = here_.now;
+            continue;
+        }
+        for (const std::string& key : keys_of(one.now)) {
+            one.idle_since = std::max(one.idle_since, net_.asked_at(number_, key));
+        }
+        if (here_.now - one.idle_since > here_.what.attempt_within) {
             here_.judge.fail(
                 promise::attempt,
                 here_.now,
                 "c" + std::to_string(number_) + " has not tried to acquire the free lock "
-                    + std::to_string(resource) + " since "
-                    + std::to_string(idle_since_[resource] / us) + " us");
+                    + std::to_string(one.now.resource) + " since "
+                    + std::to_string(one.idle_since / us) + " us");
         }
     }
 }

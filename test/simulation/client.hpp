@@ -22,6 +22,9 @@ inline constexpr nanos clock_base = 1'000'000 * sec;
 /// that is late enough.
 inline constexpr nanos loss_tolerance = us;
 
+/// The resources of an operation, in order and none twice, as the engine wants them.
+std::vector<unsigned> resources_of(const op& what);
+
 class client final : private redlock::test::engine_host {
 public:
     client(unsigned number, surroundings& here, network& net, writes_under_way& writes);
@@ -54,7 +57,7 @@ public:
     void extend(unsigned worker, unsigned hold);
     void downgrade(unsigned worker, unsigned hold);
     void cancel(unsigned worker, unsigned cookie);
-    /// Checks that no client with waiters leaves a free lock without an attempt for too long.
+    /// Checks that no waiter leaves a free lock without an attempt for too long.
     void look_for_idle_waiters();
     /// \}
 
@@ -94,8 +97,10 @@ private:
         std::size_t next = 0;
         op now;
         activity doing = activity::idle;
-        bool last = false; // at its last lock
+        bool last = false;  // at its last lock
+        bool waits = false; // it may make more than one attempt
         bool queues = false;
+        nanos idle_since = 0; // its lock has been free since then, without an attempt
         bool done = false;
         redlock::core::handle wanted;
         unsigned cookie = 0;
@@ -149,7 +154,8 @@ private:
     void lets_go(const std::vector<std::size_t>& ownerships);
     void drop_engine();
     void look_for_untold_losses();
-    bool is_free(unsigned resource, const redlock::health& seen) const;
+    std::vector<std::string> keys_of(const op&) const;
+    bool is_free(const op&, const redlock::health& seen) const;
     std::string name_of(std::size_t place) const;
     /// Whether the engine has this connection.
     bool has(connection_id id) const {
@@ -187,8 +193,6 @@ private:
     std::vector<worker> workers_;
     std::vector<lost_hold> lost_;
     std::vector<ended_hold> ended_;
-    std::vector<nanos> idle_since_;     // per resource: free since then without an attempt
-    std::uint64_t attempts_before_ = 0; // at the last look
 };
 
 } // namespace simulation

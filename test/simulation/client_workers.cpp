@@ -14,15 +14,6 @@ static_assert(static_cast<int>(taking::writing) == static_cast<int>(core::lock_f
 static_assert(static_cast<int>(taking::reading) == static_cast<int>(core::lock_form::shared));
 static_assert(static_cast<int>(taking::all) == static_cast<int>(core::lock_form::all));
 
-// In order, none twice, as the engine wants them.
-std::vector<unsigned> resources_of(const op& what) {
-    std::vector<unsigned> all = what.how == taking::all ? what.with : std::vector<unsigned>();
-    all.push_back(what.resource);
-    std::ranges::sort(all);
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    return all;
-}
-
 // The members of one wait queue of a client: waiters for the same keys, in the same form.
 unsigned line_of(const op& what) {
     if (what.how != taking::all) {
@@ -48,6 +39,14 @@ std::string in_words(std::optional<redlock::errc> error, const char* none) {
 }
 
 } // namespace
+
+std::vector<unsigned> resources_of(const op& what) {
+    std::vector<unsigned> all = what.how == taking::all ? what.with : std::vector<unsigned>();
+    all.push_back(what.resource);
+    std::ranges::sort(all);
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+}
 
 void client::plan_next(unsigned number) {
     worker& one = workers_[number];
@@ -107,7 +106,8 @@ void client::begin(unsigned number) {
         names.push_back("r" + std::to_string(each));
     }
     tell("wants {} ({}) for {} ms", in_words(names), to_string(one.now.how), one.now.ttl_ms);
-    one.queues = one.now.wait_ms != 0 && one.now.how != taking::reading;
+    one.waits = one.now.wait_ms != 0;
+    one.queues = one.waits && one.now.how != taking::reading;
     options.order = one.now.fifo ? redlock::fairness::fifo : redlock::fairness::none;
     core::acquire_request request{
         .cookie = std::uint64_t{one.cookie} << 8U | number,
@@ -119,7 +119,7 @@ void client::begin(unsigned number) {
         .wants = one.now.wants};
     const std::string token = token_for(one);
     if (!token.empty()) {
-        one.queues = false;
+        one.waits = one.queues = false;
         request.options.wait = redlock::wait_for::none();
         request.token = token;
         request.attaches = one.now.attaches;

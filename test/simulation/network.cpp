@@ -262,6 +262,7 @@ void network::execute(connection& one, connection_id id, const chunk& what) {
             said = there.process.execute(words_, there.wall_us(here_.now));
             said.encode(replies_);
             check_keys(one.master, words_, before);
+            note_asked(one.client, words_);
         }
         if (here_.story && words_[0] != "INFO") {
             std::string text = said.describe();
@@ -558,10 +559,34 @@ nanos network::note_holder(std::string_view token) {
     return one == nullptr ? here_.now : one->held_since;
 }
 
-bool network::is_free(unsigned number, unsigned resource) {
+// A reader waits for the intent of a writer, and a writer for the entries of readers.
+bool network::is_free(unsigned number, const std::string& key, taking how) {
     master& one = masters_[number];
-    const std::string key = "p:{r" + std::to_string(resource) + "}";
-    return one.process.data.find(key, one.wall_us(here_.now) / 1000) == nullptr;
+    const std::int64_t now_ms = one.wall_us(here_.now) / 1000;
+    const auto find = [&](const std::string& name) { return one.process.data.find(name, now_ms); };
+    const entry* const readers = how == taking::writing ? find(key + ":readers") : nullptr;
+    return find(key) == nullptr && (how != taking::reading || find(key + ":intent") == nullptr)
+           && (readers == nullptr || readers->members.empty()
+               || readers->members.back().first < static_cast<double>(now_ms));
+}
+
+void network::note_asked(unsigned client, server::words words) {
+    if (here_.what.attempt_within == 0) {
+        return;
+    }
+    for (const lock_write& each : lock_writes_in(words)) {
+        for (const std::string_view key : each.keys) {
+            if (each.acquires || words[0] == "SET") {
+                const std::size_t end = key.ends_with(":readers") ? key.rfind(':') : key.size();
+                asked_[std::to_string(client) + " " + std::string(key.substr(0, end))] = here_.now;
+            }
+        }
+    }
+}
+
+nanos network::asked_at(unsigned client, std::string_view key) const {
+    const auto found = asked_.find(std::to_string(client) + " " + std::string(key));
+    return found == asked_.end() ? 0 : found->second;
 }
 
 // By true time, where the clock that measures it is as slow as it may be.

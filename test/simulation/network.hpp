@@ -100,8 +100,10 @@ public:
     void note_deadline(std::string_view token, nanos deadline);
     /// Returns since when the lock is held with this token, by any owner.
     nanos note_holder(std::string_view token);
-    /// Whether nobody has the lock on that master.
-    bool is_free(unsigned master, unsigned resource);
+    /// Whether an acquire of that form finds the lock with this key free on that master.
+    bool is_free(unsigned master, const std::string& key, taking how);
+    /// When the last attempt of a client on that lock was executed by any master.
+    nanos asked_at(unsigned client, std::string_view key) const;
 
 private:
     struct attempt {
@@ -168,6 +170,7 @@ private:
     void send_back(connection_id id, std::string bytes);
     std::int64_t publish(unsigned master, std::string_view channel, std::string_view text);
     void check_keys(unsigned number, server::words words, std::span<const std::int64_t> before);
+    void note_asked(unsigned client, server::words words);
     void check_key(unsigned number, const lock_write& what, std::span<const std::int64_t> before);
     std::int64_t expiry_of(master& where, std::string_view key, std::string_view token);
     std::vector<std::int64_t> expiries_of(unsigned number, server::words words);
@@ -182,6 +185,7 @@ private:
     std::vector<link> links_;
     std::vector<connection> connections_;
     std::vector<attempt> attempts_;
+    std::map<std::string, nanos, std::less<>> asked_; // by client and lock key
     std::vector<std::string_view> words_;
     std::string replies_;
 };

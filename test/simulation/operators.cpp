@@ -66,11 +66,14 @@ void choose_holders(plan& what, generator& random) {
     const bool sharp = is_sharp(what);
     for_each_op(what, [&](client_plan& client, op& one) {
         obey(one, random);
+        const bool lock = one.how == taking::one && one.slots == 0;
         const bool extreme = random.percent(8);
         const bool fifo = random.percent(6);
         const bool named = random.percent(5);
-        const bool attached = random.percent(what.members ? 30 : 6);
+        const bool hands_on = what.members || what.attempt_within != 0;
+        const bool attached = random.percent(hands_on ? 30 : 6);
         const bool unfenced = random.percent(8);
+        one.attaches = attached && !named && lock && (!sharp || what.attempt_within != 0);
         if (sharp) {
             return;
         }
@@ -81,10 +84,7 @@ void choose_holders(plan& what, generator& random) {
         if (client.speaks == speech::guarded || one.how == taking::one) {
             one.fifo = fifo && one.wait_ms != 0;
         }
-        if (one.how == taking::one && one.slots == 0) {
-            one.names_token = named;
-            one.attaches = attached && !named;
-        }
+        one.names_token = named && lock;
     });
     // A client may be configured for longer leases than any that is taken.
     for (client_plan& client : what.clients) {
@@ -274,6 +274,9 @@ void add_deletion_faults(plan& what, generator& random) {
     }
 }
 
+// Leases are longer than the promise, so that a waiter that sleeps to the end of one is noticed.
+// They leave their process in every way: released, abandoned, attached to by another one, lost, or
+// deleted by an operator.
 void add_free_lock_faults(plan& what, generator& random) {
     what.attempt_within = 2 * sec + 300 * ms;
     what.faults_end = random.between(15, 30) * sec;
@@ -285,6 +288,7 @@ void add_free_lock_faults(plan& what, generator& random) {
     for (client_plan& client : what.clients) {
         client.pushes = random.percent(80);
         client.max_ttl_ms = ttl;
+        client.workers.resize(1 + random.below(3), client.workers.front());
         for (auto& worker : client.workers) {
             ++workers;
             for (op& one : worker) {
@@ -296,6 +300,8 @@ void add_free_lock_faults(plan& what, generator& random) {
                 one.renews = random.percent(30);
                 one.think = random.between(0, 2 * sec);
                 one.hold = random.between(100 * ms, 5 * sec);
+                one.end = random.percent(25) ? op::ending::abandon : op::ending::release;
+                one.max_hold_ms = random.percent(10) ? random.between(500, 4'000) : 0;
                 if (fences) {
                     one.write_after.push_back(random.between(0, 2 * ttl * ms));
                 }
@@ -319,6 +325,13 @@ void add_free_lock_faults(plan& what, generator& random) {
         fault& made = add(what, random, one, 20 * sec);
         if (kind == 0 || (kind == 1 && random.percent(70))) {
             made.span = no_time;
+        }
+    }
+    if (random.percent(25)) {
+        what.kept = what.ordered = false; // nobody is protected from a deletion
+        for (std::uint64_t left = 1 + random.below(4); left > 0; --left) {
+            fault one{.kind = fault_kind::remove_keys, .amount = 1};
+            add(what, random, one, 0);
         }
     }
     what.progress_bound = static_cast<nanos>(workers + 2) * 4 * sec + 2 * ttl * ms;

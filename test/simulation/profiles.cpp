@@ -490,6 +490,8 @@ constexpr std::array table{
     profile{"guarded-lost-records", mixture::guarded, keeps_all, add_lost_record_faults},
     profile{"guarded-deletions", mixture::guarded, keeps_keys, add_deletion_faults},
     profile{"guarded-free-locks", mixture::guarded, keeps_all, add_free_lock_faults},
+    profile{"guarded-free-slots", mixture::guarded, keeps_all, add_free_slot_faults},
+    profile{"forms-free-locks", mixture::guarded, keeps_all, with_forms<add_free_lock_faults>},
     profile{"forms-stops", mixture::guarded, keeps_all, with_forms<add_stop_faults>},
     profile{"forms-deletions", mixture::guarded, keeps_keys, with_forms<add_deletion_faults>},
     profile{"mixed-stops", mixture::mixed, keeps_all, add_stop_faults},

@@ -1,6 +1,7 @@
 #include "waiting.hpp"
 
 #include "faults.hpp"
+#include "operators.hpp"
 
 namespace simulation {
 
@@ -158,6 +159,17 @@ void make_slots(plan& what, generator& random) {
 void add_slot_faults(plan& what, generator& random) {
     add_queue_faults(what, random);
     make_slots(what, random);
+}
+
+void add_free_slot_faults(plan& what, generator& random) {
+    add_free_lock_faults(what, random);
+    make_slots(what, random);
+    // The front of a queue may want more than is free, and those behind it wait for their turn.
+    const unsigned slots = what.clients.front().workers.front().front().slots;
+    for_each_op(what, [&](const client_plan&, op& one) {
+        one.slots = slots;
+        one.wants = 1;
+    });
 }
 
 void add_slot_notification_faults(plan& what, generator& random) {

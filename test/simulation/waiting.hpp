@@ -26,6 +26,9 @@ void add_slot_faults(plan& what, generator& random);
 /// The same, with leases longer than any wait, as in `add_notification_faults`.
 void add_slot_notification_faults(plan& what, generator& random);
 
+/// The same, with the leases and faults of `add_free_lock_faults`.
+void add_free_slot_faults(plan& what, generator& random);
+
 /// No release notification arrives: every waiter has to poll.
 void lose_all_notifications(plan& what, generator& random);
 

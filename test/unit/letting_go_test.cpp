@@ -113,9 +113,7 @@ TEST_CASE("a waiter of the same process is served when the holder has let go, no
             const std::uint64_t next = it.acquire(waiting());
             it.run_until(it.got.held_until);
             REQUIRE(it.loss_of(it.got));
-            const std::size_t before = it.tokens.size();
             it.run_for(700ms);
-            CHECK(it.tokens.size() == before); // nothing to ask for
             CHECK(it.answer_to(next) == nullptr);
             it.run_until(lets_go ? it.now() : it.got.deadline - 1ns);
             CHECK(it.answer_to(next) == nullptr);
@@ -131,7 +129,7 @@ TEST_CASE("a waiter of the same process is served when the holder has let go, no
     }
 }
 
-TEST_CASE("an acquire after a handoff waits also for a holder that has lost the lock") {
+TEST_CASE("an acquire after a handoff does not wait for a holder whose keys are gone") {
     quorum_with_lock it(rules_with(3, 1h, false));
     const std::uint64_t second = it.acquire(waiting(), 5ms);
     it.release(it.got);
@@ -142,9 +140,7 @@ TEST_CASE("an acquire after a handoff waits also for a holder that has lost the 
     it.extend(held, 10s, 5ms);
     REQUIRE(it.loss_of(held));
     const std::uint64_t third = it.acquire(waiting());
-    it.run_until(held.deadline - 1ns);
-    CHECK(it.answer_to(third) == nullptr);
-    it.run_for(20ms);
+    it.run_for(2s); // another process could have it as well
     CHECK(it.answered(third).won);
 }
 

@@ -182,16 +182,19 @@ TEST_CASE("a lock that is held costs a waiter little") {
     CHECK(q.asked_in_all() - before >= 100 * 10 / 20 * 6 - 6);
 }
 
-TEST_CASE("waiters of a lock that this process holds ask nobody") {
+TEST_CASE(
+    "waiters of a lock that this process holds poll as well, as it may be released elsewhere") {
     held_quorum q(3);
     q.release();
     const std::uint64_t first = q.it.acquire(waiting());
     const std::uint64_t next = q.it.acquire(waiting(), 1s);
     REQUIRE(q.it.answer_to(first) != nullptr);
+    std::fill(q.free.begin(), q.free.end(), false);
     const std::size_t before = q.asked_in_all();
     q.it.run_for(60s);
     CHECK(q.it.answer_to(next) == nullptr);
-    CHECK(q.asked_in_all() == before);
+    CHECK(q.asked_in_all() - before >= 3 * 30);
+    CHECK(q.asked_in_all() - before <= 3 * 60); // half of them ask the arbiter alone
 }
 
 TEST_CASE("a waiter whose notifications end begins to poll") {

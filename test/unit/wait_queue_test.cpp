@@ -11,7 +11,7 @@ namespace wait_queue_test { namespace {
 using namespace redlock::core;
 using namespace redlock;
 using phase = waiter::phase;
-using what = next_step::what;
+using what = next_step;
 
 constexpr std::size_t far = 9; // no master of these
 
@@ -356,26 +356,32 @@ TEST_CASE("wait queue: a pause ends in time for a last attempt, and for a poll")
     CHECK(low >= 1'462ms);
     it.now += 10s; // a poll is overdue
     CHECK(pause(forever) == it.now + 5ms);
-    it.held_until = it.now + 1h;
-    CHECK(pause(forever) == forever);
+    it.held_until = it.now + 1h; // another process may release that lease by its token
+    CHECK(pause(forever) == it.now + 5ms);
+    one.wait_until = it.now + 3ms; // it is known to be held: no last attempt
+    CHECK(pause(forever) == it.now + 3ms);
+    one.wait_until = forever;
     it.held_until.reset();
     it.queue.place.ask(2); // that place is renewed more often
     CHECK(pause(forever) == forever);
 }
 
-TEST_CASE("wait queue: a front whose pause is over asks, unless this process has the lock") {
+TEST_CASE("wait queue: a front whose pause is over asks, until its wait ends with an outcome") {
     site it;
     waiter& one = it.paused();
-    CHECK(it.queue.due(it.view()).does == what::ask);
-    it.held_until = it.now;
-    CHECK(it.queue.due(it.view()).does == what::ask);
-    it.held_until = it.now + 1s;
-    CHECK(it.queue.due(it.view()).does == what::wait);
-    CHECK(it.queue.due(it.view()).until == it.now + 1s);
-    one.wait_until = it.now + 1ns;
-    CHECK(it.queue.due(it.view()).until == it.now + 1ns);
+    CHECK(it.queue.due(it.view()) == what::ask);
     one.wait_until = it.now;
-    CHECK(it.queue.due(it.view()).does == what::time_out);
+    CHECK(it.queue.due(it.view()) == what::ask);
+    it.held_until = it.now;
+    CHECK(it.queue.due(it.view()) == what::ask);
+    it.held_until = it.now + 1s; // by this process, so it is contended
+    CHECK(it.queue.due(it.view()) == what::time_out);
+    one.wait_until = it.now + 1ns;
+    CHECK(it.queue.due(it.view()) == what::ask);
+    it.held_until.reset();
+    one.wait_until = it.now;
+    one.outcome = errc::contended;
+    CHECK(it.queue.due(it.view()) == what::time_out);
 }
 
 TEST_CASE("wait queue: without notifications a front that relied on them polls") {
@@ -389,9 +395,6 @@ TEST_CASE("wait queue: without notifications a front that relied on them polls")
     CHECK(soon() <= it.now + 15ms);
     one.wake.due = it.now + 1ms;
     CHECK(soon() == it.now + 1ms);
-    it.held_until = it.now + 1s; // that process will tell it
-    CHECK(soon() == forever);
-    it.held_until.reset();
     one.stage = phase::attempting;
     CHECK(soon() == forever);
 }
@@ -533,7 +536,7 @@ TEST_CASE("wait queue: a front that is not next in the fair queue waits, and say
     site it;
     waiter& one = it.add();
     it.queue.place.ask(2);
-    CHECK(it.queue.must_wait(0, 700ms, it.view()).does == what::wait);
+    CHECK(it.queue.must_wait(0, 700ms, it.view()) == what::wait);
     CHECK(one.outcome == errc::contended);
     CHECK(one.last.of[2].said == vote::held);
     CHECK(one.last.left(2) == 700ms);
@@ -542,11 +545,11 @@ TEST_CASE("wait queue: a front that is not next in the fair queue waits, and say
     CHECK(one.last.left(2) == lease_unknown);
     CHECK(one.last.text(2) == "4 before it in the queue");
     one.wait_until = it.now + 10ms; // two round trips: too few for an attempt after that
-    CHECK(it.queue.must_wait(4, 700ms, it.view()).does == what::time_out);
+    CHECK(it.queue.must_wait(4, 700ms, it.view()) == what::time_out);
     one.wait_until += 1ns;
-    CHECK(it.queue.must_wait(4, 700ms, it.view()).does == what::wait);
+    CHECK(it.queue.must_wait(4, 700ms, it.view()) == what::wait);
     it.queue.place.again = true; // the answer may be older than the news
-    CHECK(it.queue.must_wait(4, 700ms, it.view()).does == what::ask);
+    CHECK(it.queue.must_wait(4, 700ms, it.view()) == what::ask);
 }
 
 TEST_CASE(

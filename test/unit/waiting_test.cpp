@@ -301,21 +301,47 @@ TEST_CASE("the wait of one that never was first ends at its deadline") {
     }
 }
 
-TEST_CASE("the next of a line goes on when the lease before is lost or given up") {
-    started_quorum it(rules_with(3, 1h, false));
-    const answer holder = it.acquire_now(once());
+TEST_CASE("the next of a queue has the lock soon after it is free, however the lease left") {
+    const bool pushes = GENERATE(false, true);
+    started_quorum it(rules_with(3, 1h, pushes));
+    // Both begin at once: the second is queued behind the first, and has never asked.
+    const std::uint64_t first = it.acquire(waiting());
     const std::uint64_t second = it.acquire(waiting(), 100ms);
-    SECTION("lost") {
-        it.run_until(holder.deadline);
-        it.awaited(second);
-        CHECK(it.now() < holder.deadline + 1s);
-    }
-    SECTION("abandoned") {
+    const answer holder = it.answered(first);
+    REQUIRE(it.engine.count().subscriptions == 0);
+    const auto follows = [&](redlock::time_point freed, milliseconds within) {
+        CHECK(it.awaited(second).won);
+        CHECK(it.now() < freed + within);
+    };
+    const milliseconds soon = pushes ? 20ms : 2s;
+    // The process that was given the token releases the lock.
+    const auto released_elsewhere = [&] {
+        free_everywhere(it);
+        for (std::size_t i = 0; pushes && i < 3; ++i) {
+            it.push(i, "p:{r}:free", holder.token.substr(0, core::release_name_size));
+        }
+        follows(it.now(), soon);
+    };
+    SECTION("it is abandoned, and released elsewhere") {
         it.engine.abandon(holder.lease);
-        it.awaited(second);
-        CHECK(it.now() < holder.deadline + 1s);
+        it.run_for(GENERATE(as<milliseconds>{}, 10ms, 3s));
+        released_elsewhere();
     }
-    CHECK(it.answered(second).won);
+    SECTION("it is abandoned, and expires") {
+        it.engine.abandon(holder.lease);
+        follows(holder.deadline + (10s - usable(10s)), 200ms);
+    }
+    SECTION("it is released elsewhere, and this process still believes that it has the lock") {
+        it.run_for(2s); // the front has polled, and is subscribed
+        released_elsewhere();
+    }
+    SECTION("it is lost, and the keys go later") {
+        it.engine.extend(holder.lease, 10s, it.now());
+        free_everywhere(it);
+        it.run_for(5ms);
+        REQUIRE(it.loss_of(holder));
+        follows(it.now(), soon);
+    }
 }
 
 TEST_CASE("closing ends every waiter of every line") {

@@ -246,6 +246,8 @@ std::span<const variant> variants() {
          "an extension that began before the members changed goes on, and counts the votes of both"},
         {80, "failed-attach-removes", "guarded-changes", 69'649, 1, &wrong::failed_attach_removes,
          "an attach that finds the lock on less than half of the masters removes it there"},
+        {81, "own-lease-trusted", "guarded-free-locks", 1, 500, &wrong::own_lease_trusted,
+         "a waiter sleeps while its process believes that it has the lock"},
     };
     // clang-format on
     return all;
