@@ -164,7 +164,7 @@ void add_slot_faults(plan& what, generator& random) {
 void add_free_slot_faults(plan& what, generator& random) {
     add_free_lock_faults(what, random);
     make_slots(what, random);
-    // The front of a queue may want more than is free, and those behind it wait for their turn.
+    // The front of a queue may want more than is free, and the others wait for their turn.
     const unsigned slots = what.clients.front().workers.front().front().slots;
     for_each_op(what, [&](const client_plan&, op& one) {
         one.slots = slots;

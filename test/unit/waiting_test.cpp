@@ -304,7 +304,7 @@ TEST_CASE("the wait of one that never was first ends at its deadline") {
 TEST_CASE("the next of a queue has the lock soon after it is free, however the lease left") {
     const bool pushes = GENERATE(false, true);
     started_quorum it(rules_with(3, 1h, pushes));
-    // Both begin at once: the second is queued behind the first, and has never asked.
+    // Both begin at once: the second is queued after the first, and has never asked.
     const std::uint64_t first = it.acquire(waiting());
     const std::uint64_t second = it.acquire(waiting(), 100ms);
     const answer holder = it.answered(first);
