@@ -1,11 +1,11 @@
 #include "core/append_command.hpp"
 #include "core/resp.hpp"
+#include "net/open_socket.hpp"
 #include "net/tls.hpp"
 
 #include <redlock/admin.hpp>
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/connect.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
@@ -15,6 +15,7 @@
 #include <boost/asio/write.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -160,17 +161,38 @@ private:
 
     void connect() {
         if (where_.transport == transport::unix_socket) {
-            const asio::local::stream_protocol::endpoint path(where_.path);
-            within(how_.connect_timeout, socket_.async_connect(path, asio::deferred));
+            connect_to(asio::local::stream_protocol::endpoint(where_.path), how_.connect_timeout);
             return;
         }
         tcp::resolver resolver(io_);
         const auto found = within(
             how_.connect_timeout,
             resolver.async_resolve(where_.host, std::to_string(where_.port), asio::deferred));
-        tcp::socket plain(io_);
-        within(how_.connect_timeout, asio::async_connect(plain, found, asio::deferred));
-        socket_ = std::move(plain);
+        const auto end = std::chrono::steady_clock::now() + how_.connect_timeout;
+        for (auto next = found.begin(); next != found.end();) {
+            const tcp::endpoint address = *next++;
+            const auto left =
+                std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
+            try {
+                connect_to(address, std::max(left, milliseconds(0)));
+                return;
+            } catch (const connection_error&) {
+                if (next == found.end() || std::chrono::steady_clock::now() >= end) {
+                    throw;
+                }
+                broken_ = false;
+            }
+        }
+    }
+
+    void connect_to(const any_socket::endpoint_type& address, milliseconds limit) {
+        boost::system::error_code error; // of no interest: there may be no socket to close
+        socket_.close(error);
+        net::open_socket(socket_, address.protocol(), error);
+        if (error) {
+            throw connection_error(error.message());
+        }
+        within(limit, socket_.async_connect(address, asio::deferred));
     }
 
 #if REDLOCK_HAS_TLS

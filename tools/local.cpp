@@ -211,7 +211,7 @@ public:
         if (keys_) {
             fmt::print("keys: a digit chooses a master, then k kills, h hangs, c continues, "
                        "r restarts it empty; q ends\n");
-            input_.assign(::dup(STDIN_FILENO));
+            input_.assign(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
             read_key();
         }
         look();

@@ -13,6 +13,9 @@
 #include <boost/asio/write.hpp>
 #include <fmt/format.h>
 
+#include <sys/socket.h>
+
+#include <cerrno>
 #include <charconv>
 #include <memory>
 #include <string_view>
@@ -111,12 +114,15 @@ void accept(
     const std::shared_ptr<tcp::acceptor>& from,
     const redlock::lock_manager& manager,
     const std::string& quorum) {
-    from->async_accept(
-        [from, &manager, &quorum](const redlock::error_code& error, tcp::socket socket) {
+    from->async_wait(
+        tcp::acceptor::wait_read, [from, &manager, &quorum](const redlock::error_code&) {
             if (!from->is_open()) {
                 return;
             }
-            if (!error) {
+            const int made = ::accept4(from->native_handle(), nullptr, nullptr, SOCK_CLOEXEC);
+            if (made >= 0) { // else it was closed again, or there are no descriptors
+                tcp::socket socket(from->get_executor());
+                socket.assign(from->local_endpoint().protocol(), made);
                 std::make_shared<visit>(std::move(socket), manager, quorum)->start();
             }
             accept(from, manager, quorum);
@@ -128,7 +134,12 @@ int serve(session& now, const metrics_wishes& wanted) {
     tcp::acceptor& acceptor = *shared;
     try {
         const tcp::endpoint where = endpoint_of(wanted.listen);
-        acceptor.open(where.protocol());
+        const int made =
+            ::socket(where.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (made < 0) {
+            throw boost::system::system_error(errno, boost::system::system_category());
+        }
+        acceptor.assign(where.protocol(), made);
         acceptor.set_option(tcp::acceptor::reuse_address(true));
         acceptor.bind(where);
         acceptor.listen();

@@ -9,10 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstddef>
-#include <fstream>
+#include <cstdio>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -39,11 +42,24 @@ bool send_to([[maybe_unused]] int descriptor, [[maybe_unused]] int number) noexc
 #endif
 }
 
+// None if the file cannot be opened.
+std::optional<std::string> contents_of(const std::string& path) {
+    std::FILE* const file = std::fopen(path.c_str(), "re");
+    if (file == nullptr) {
+        return std::nullopt;
+    }
+    std::string out;
+    std::array<char, 4096> part{};
+    while (const std::size_t size = std::fread(part.data(), 1, part.size(), file)) {
+        out.append(part.data(), size);
+    }
+    std::fclose(file);
+    return out;
+}
+
 // The parent of a process, or -1.
 pid_t parent_of(std::string_view pid) {
-    std::ifstream file("/proc/" + std::string(pid) + "/stat");
-    std::string line;
-    std::getline(file, line);
+    const std::string line = contents_of("/proc/" + std::string(pid) + "/stat").value_or("");
     // The name is in brackets and may contain brackets itself.
     const std::size_t name_end = line.rfind(')');
     int parent = -1;
@@ -74,11 +90,12 @@ void for_each_number(const std::string& path, F f) {
 
 // Of one thread. False if the kernel does not list them.
 bool list_children(const std::string& thread, std::vector<pid_t>& into) {
-    std::ifstream list(thread + "/children");
+    const std::optional<std::string> found = contents_of(thread + "/children");
+    std::istringstream list(found.value_or(""));
     for (pid_t one = 0; list >> one;) {
         into.push_back(one);
     }
-    return list.is_open();
+    return found.has_value();
 }
 
 } // namespace

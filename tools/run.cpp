@@ -46,7 +46,7 @@ public:
           session_(std::in_place, std::move(configuration)),
           signals_(session_->io),
           refresh_(session_->io),
-          reports_(session_->io, ::dup(supervisor_->descriptor())) {}
+          reports_(session_->io, ::fcntl(supervisor_->descriptor(), F_DUPFD_CLOEXEC, 0)) {}
 
     ~run() {
         // The command must have ended before the lease does.

@@ -1,6 +1,7 @@
 // How a link connects: the look-up of the name, its addresses in turn, the TLS handshake.
 
 #include "link.hpp"
+#include "open_socket.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/address.hpp>
@@ -8,7 +9,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/socket_base.hpp>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <utility>
@@ -59,21 +59,23 @@ void link::resolve() {
 void link::connect(std::size_t candidate) {
     order_.trying(channel_->candidates, candidate);
     channel_->used = candidate;
-    error_code ignored; // at the first candidate there is no socket to close
-    channel_->plain.close(ignored);
-    channel_->plain.open(channel_->candidates[candidate].protocol(), ignored);
-    // A child process of the user must not inherit the connection, which would stay open.
-    ::fcntl(channel_->plain.native_handle(), F_SETFD, FD_CLOEXEC);
-    channel_->plain.async_connect(
-        channel_->candidates[candidate], guarded([this, candidate](const error_code& error) {
-            if (!error) {
-                connected();
-            } else if (candidate + 1 < channel_->candidates.size()) {
-                connect(candidate + 1);
-            } else {
-                failed("connect", error);
-            }
-        }));
+    auto tried = guarded([this, candidate](const error_code& error) {
+        if (!error) {
+            connected();
+        } else if (candidate + 1 < channel_->candidates.size()) {
+            connect(candidate + 1);
+        } else {
+            failed("connect", error);
+        }
+    });
+    error_code error; // at the first candidate there is no socket to close
+    channel_->plain.close(error);
+    open_socket(channel_->plain, channel_->candidates[candidate].protocol(), error);
+    if (error) { // `async_connect` would open the socket itself
+        asio::post(io_, [tried = std::move(tried), error]() mutable { tried(error); });
+        return;
+    }
+    channel_->plain.async_connect(channel_->candidates[candidate], std::move(tried));
 }
 
 void link::connected() {

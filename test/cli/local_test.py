@@ -11,7 +11,8 @@ import urllib.error
 import urllib.request
 
 import harness
-from harness import CONFIGURATION, NO_QUORUM, NOT_FOUND, USAGE, Quorum, alive, case, contains, ended, equal, main, until
+from harness import (
+    CONFIGURATION, NO_QUORUM, NOT_FOUND, USAGE, WARNINGS, Quorum, alive, case, contains, ended, equal, main, until, with_module)
 
 
 def masters_of(line):
@@ -169,6 +170,29 @@ def _(quorum):
     process.terminate()
     equal(process.wait(), 0)
     contains(ended(quorum.run('metrics', '--listen', 'nowhere'), CONFIGURATION).stderr, 'invalid address')
+
+
+@case('a process that is started while the tool makes a descriptor inherits none')
+def _(quorum):
+    notes = quorum.path('inherited')
+    quorum.env |= with_module('INHERITED') | {'INHERITED_NOTES': str(notes)}
+    ended(quorum.run('run', 'a', '--', 'sh', '-c', 'sleep 60 & exec true'), 0)
+    ended(quorum.run('acquire', 'b'), 0)
+    ended(quorum.run('list'), 0)
+    ended(quorum.run('doctor', '--clock-time', '20ms'), WARNINGS)
+    metrics = quorum.start('metrics', '--listen', '127.0.0.1:0', stderr=-1)
+    urllib.request.urlopen(metrics.stderr.readline().split()[-1]).close()
+    probes = quorum.path('probes')  # of the masters that are started: sockets of hiredis
+    local = quorum.start('local', '1', env={'INHERITED_NOTES': str(probes)})
+    masters_of(local.stdout.readline())
+    for process in (metrics, local):
+        process.send_signal(signal.SIGINT)
+        equal(process.wait(), 0)
+    noted = [line for file in (notes, probes) if file.exists() for line in file.read_text().splitlines()
+             if file == notes or line != 'socket ']
+    signals = 6  # Asio's own pipe, once in each process, while it has no other thread
+    equal([line for line in noted if line != 'pipe '], [])
+    assert noted.count('pipe ') <= signals, noted
 
 
 if __name__ == '__main__':

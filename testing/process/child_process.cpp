@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <sstream>
 #include <system_error>
@@ -42,7 +43,12 @@ void close_descriptors_on_exec() {
 
 std::array<int, 2> make_pipe() {
     std::array<int, 2> ends{};
-    if (::pipe(ends.data()) != 0) {
+#if defined(__linux__) && !defined(REDLOCK_PORTABLE)
+    const int result = ::pipe2(ends.data(), O_CLOEXEC); // another thread may fork just now
+#else
+    const int result = ::pipe(ends.data());
+#endif
+    if (result != 0) {
         fail("pipe");
     }
     for (const int end : ends) {
@@ -108,6 +114,18 @@ pid_t wait_for(pid_t pid, int& status, int flags) {
 }
 
 } // namespace
+
+std::string read_text(const std::filesystem::path& path) {
+    std::string text;
+    if (std::FILE* const file = std::fopen(path.c_str(), "re")) {
+        std::array<char, 4096> part{};
+        while (const std::size_t size = std::fread(part.data(), 1, part.size(), file)) {
+            text.append(part.data(), size);
+        }
+        std::fclose(file);
+    }
+    return text;
+}
 
 std::filesystem::path find_program(const std::string& name) {
     if (name.find('/') != std::string::npos) {

@@ -16,6 +16,10 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace process {
 
+// Returns what is in a file, or an empty text if it cannot be read. Unlike a `std::ifstream`, the
+// open file is not inherited by child processes.
+std::string read_text(const std::filesystem::path& path);
+
 // Returns the file that a shell would run for this name, or an empty path if there is no such file.
 std::filesystem::path find_program(const std::string& name);
 

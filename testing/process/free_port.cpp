@@ -1,7 +1,8 @@
 // Draws random ports until one can be claimed among the test processes and bound by a server.
 #include "free_port.hpp"
 
-#include <boost/asio/io_context.hpp>
+#include "child_process.hpp"
+
 #include <boost/asio/ip/address_v4.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
@@ -12,7 +13,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <fstream>
+#include <cstdlib>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -22,11 +23,15 @@ namespace {
 
 constexpr int port_min = 10'000;
 constexpr int tries_max = 1'000;
+#if defined(__linux__) && !defined(REDLOCK_PORTABLE)
+constexpr int stream = SOCK_STREAM | SOCK_CLOEXEC;
+#else
+constexpr int stream = SOCK_STREAM;
+#endif
 
 int first_source_port() {
-    std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
-    int first = 0;
-    return range >> first ? first : 32'768;
+    const int first = std::atoi(read_text("/proc/sys/net/ipv4/ip_local_port_range").c_str());
+    return first > 0 ? first : 32'768;
 }
 
 // An abstract name vanishes with its last descriptor, even after a crash. Systems other than Linux
@@ -38,7 +43,7 @@ int claim([[maybe_unused]] int port) {
     address.sun_family = AF_UNIX;
     std::copy(name.begin(), name.end(), address.sun_path + 1);
     const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    const int descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int descriptor = ::socket(AF_UNIX, stream, 0);
     if (descriptor >= 0
         && ::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
         ::close(descriptor);
@@ -51,21 +56,15 @@ int claim([[maybe_unused]] int port) {
 }
 
 bool can_listen(const boost::asio::ip::address& address, std::uint16_t port) {
-    boost::asio::io_context io;
-    boost::asio::ip::tcp::acceptor acceptor(io);
     const boost::asio::ip::tcp::endpoint endpoint(address, port);
-    boost::system::error_code ec;
-    acceptor.open(endpoint.protocol(), ec);
-    if (!ec) {
-        acceptor.set_option(boost::asio::socket_base::reuse_address(true), ec);
-    }
-    if (!ec) {
-        acceptor.bind(endpoint, ec);
-    }
-    if (!ec) {
-        acceptor.listen(1, ec);
-    }
-    return !ec;
+    const int made = ::socket(endpoint.protocol().family(), stream, 0);
+    const int on = 1;
+    const bool listens =
+        ::setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0
+        && ::bind(made, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0
+        && ::listen(made, 1) == 0;
+    ::close(made);
+    return listens;
 }
 
 } // namespace

@@ -6,10 +6,8 @@
 #include "resp_text.hpp"
 
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <mutex>
-#include <sstream>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -22,13 +20,6 @@ constexpr std::chrono::milliseconds poll_interval(10); // a server gives no even
 constexpr std::chrono::milliseconds probe_timeout(1'000);
 constexpr int clashes_max = 10;
 constexpr std::size_t log_tail_max = 2'000;
-
-std::string read_text(const std::filesystem::path& path) {
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
 
 // "Redis server v=7.0.15 sha=..."; 0 when that cannot be read.
 int read_major_version(const std::filesystem::path& server) {
