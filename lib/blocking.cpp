@@ -32,12 +32,15 @@ struct manager::impl {
     std::thread thread;
 };
 
-manager::manager(config configuration) : impl_(std::make_unique<impl>(std::move(configuration))) {
+manager::manager(config configuration) : impl_(std::make_shared<impl>(std::move(configuration))) {
     impl_->locks.async_run([](error_code) {});
-    impl_->thread = std::thread([this] { impl_->io.run(); });
+    impl_->thread = std::thread([&io = impl_->io] { io.run(); });
 }
 
 manager::~manager() {
+    if (!owner_) {
+        return;
+    }
     impl_->locks.async_close([](error_code) {});
     impl_->busy.reset();
     impl_->thread.join();
@@ -72,6 +75,9 @@ void manager::check_may_wait(const std::stop_token& stop) const {
     }
     if (stop.stop_requested()) {
         detail::throw_error(asio::error::operation_aborted); // before anything is sent
+    }
+    if (!impl_->thread.joinable()) { // the manager has ended before the mutex
+        detail::throw_error(errc::closed);
     }
 }
 

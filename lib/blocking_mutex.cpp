@@ -8,7 +8,9 @@
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -16,6 +18,17 @@
 namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 
 namespace asio = boost::asio;
+
+namespace {
+
+/// Number of the calling thread. The system may give its own number to a later thread.
+std::uint64_t this_thread() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    thread_local const std::uint64_t mine = ++last;
+    return mine;
+}
+
+} // namespace
 
 /// The threads of this process that use the mutex. All but `guard` with the guard held.
 struct mutex::state {
@@ -37,6 +50,17 @@ struct mutex::state {
     bool open_for(entry wanted) const noexcept {
         return alone.inside == 0
                && (wanted == entry::alone ? shared.inside == 0 : alone.waiting == 0 && !overdue());
+    }
+
+    /// Whether the calling thread has locked the mutex, so that it could only wait for itself.
+    bool locked_here() const noexcept {
+        return std::find(owners.begin(), owners.end(), this_thread()) != owners.end();
+    }
+
+    /// Any thread may unlock. If it has not locked, it is unknown for which owner it does.
+    void forget_owner() noexcept {
+        const auto mine = std::find(owners.begin(), owners.end(), this_thread());
+        mine != owners.end() ? owners.erase(mine, mine + 1) : owners.erase(owners.begin(), mine);
     }
 
     void leave(entry how) noexcept {
@@ -75,6 +99,7 @@ struct mutex::state {
     threads alone;
     threads shared;
     std::vector<redlock::lock> leases; // one of each thread inside
+    std::vector<std::uint64_t> owners; // threads that have locked, as far as it is known
     std::stop_source lost;
     std::optional<release_result> last_release;
     diagnostics last_attempt;
@@ -98,7 +123,10 @@ void mutex::lock_as(entry how, const std::stop_token& stop) {
 
 bool mutex::try_lock_as(entry how, wait_for limit, const std::stop_token& stop) {
     const error_code error = take(how, limit, stop);
-    return !error || detail::is_acquired(error, last_attempt());
+    if (error == errc::would_deadlock && !manager_.on_own_thread()) {
+        return false; // this thread has the mutex
+    }
+    return detail::is_acquired(error, last_attempt());
 }
 
 error_code mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
@@ -107,9 +135,19 @@ error_code mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
     }
     const detail::blocking_wait wait(limit);
     state& mine = *state_;
+    const auto refused = [&](errc error, const char* why) {
+        mine.last_attempt = {};
+        mine.last_attempt.message = why;
+        mine.last_attempt.resource = resource_;
+        return make_error_code(error);
+    };
     for (;;) {
         {
             std::unique_lock lock(mine.guard);
+            if (!mine.open_for(how) && mine.locked_here()) {
+                return refused(
+                    errc::would_deadlock, "would deadlock: this thread has this mutex already");
+            }
             ++mine.of(how).waiting;
             const bool entered =
                 wait.for_threads(mine.changed, lock, stop, [&] { return mine.open_for(how); });
@@ -119,10 +157,7 @@ error_code mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
                 if (stop.stop_requested()) {
                     return asio::error::operation_aborted;
                 }
-                mine.last_attempt = {};
-                mine.last_attempt.message = "contended: another thread has this mutex";
-                mine.last_attempt.resource = resource_;
-                return errc::contended;
+                return refused(errc::contended, "contended: another thread has this mutex");
             }
             ++mine.of(how).inside;
         }
@@ -158,7 +193,9 @@ error_code mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
             if (mine.leases.empty()) {
                 mine.lost = std::stop_source();
             }
+            mine.owners.reserve(mine.owners.size() + 1); // nothing may throw below the next line
             mine.leases.push_back(std::move(taken));
+            mine.owners.push_back(this_thread());
             mine.signal_if_lost(); // the handler above may have run too early
             return {};
         } catch (...) {
@@ -179,6 +216,7 @@ void mutex::unlock_as(entry how) noexcept {
         }
         mine.signal_if_lost(); // its handler may not have run yet
         ended = mine.take_first();
+        mine.forget_owner();
         mine.signal_if_lost(); // this lease has covered the others
     }
     const std::optional<release_result> result = detail::release_blocking(manager_, ended);

@@ -42,7 +42,7 @@ public:
             return "not locked: this object has no lock to extend or release";
         case errc::would_deadlock:
             return "would deadlock: a blocking call on the manager's own thread, or for a lock "
-                   "that this object has";
+                   "that this object or thread already has";
         case errc::recursion_limit:
             return "recursion limit: the owner has entered as often as depth_max allows";
         }

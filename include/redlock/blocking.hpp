@@ -102,7 +102,6 @@ public:
     /// Starts the thread and runs the manager on it, which connects in the background.
     /// \throws std::invalid_argument if the configuration is invalid, as `lock_manager` does.
     explicit manager(config configuration);
-    manager(const manager&) = delete;
     manager& operator=(const manager&) = delete;
     /// Closes the manager, waits until all operations on its executor have completed, and joins the
     /// thread. Held locks are lost; those whose holders let go of them during the shutdown are
@@ -148,7 +147,13 @@ public:
     }
 
 private:
+    friend class mutex;
+    friend class redis_lock;
     struct impl;
+
+    /// For objects that may outlive the manager: calls fail with `errc::closed` after its end.
+    manager(const manager& other) noexcept : impl_(other.impl_), owner_(false) {}
+
     using cancellation = std::shared_ptr<boost::asio::cancellation_signal>;
     using moment = std::chrono::steady_clock::time_point;
 
@@ -182,7 +187,8 @@ private:
     void on_thread(const std::function<void()>& f);
     void emit(const cancellation& cancel);
 
-    std::unique_ptr<impl> impl_;
+    std::shared_ptr<impl> impl_;
+    bool owner_ = true;
 };
 
 /// A mutex on a majority of the masters. Meets the standard *Lockable* requirements. Use it with
@@ -191,7 +197,8 @@ private:
 ///
 /// The owner is this object, not a thread: any thread may unlock it. Within the process it excludes
 /// all other users of the same object from `lock` to `unlock`, even if the lock was lost in
-/// between. A late `unlock` therefore cannot release the lock of another thread.
+/// between. A late `unlock` therefore cannot release the lock of another thread. A thread that has
+/// locked it cannot lock it again before it is unlocked.
 ///
 /// Unlike a mutex in memory, it can be lost while it is locked. `held` and `lost` report a loss,
 /// and the fencing token protects the resource. `unlock` never fails; `last_release` returns its
@@ -200,7 +207,8 @@ private:
 /// \par Thread safety
 /// Distinct objects: safe. Shared objects: safe, except for destruction.
 /// \par Object lifetimes
-/// The manager must outlive this object.
+/// This object may outlive the manager. Then the lock is lost, `unlock` does not wait, and locking
+/// fails with `errc::closed`.
 class mutex {
 public:
     /// Constructs a mutex. Does no I/O.
@@ -219,12 +227,13 @@ public:
     /// \param stop ends the wait with `operation_aborted`, which is thrown: the code after `lock`
     ///   must not run without the lock
     /// \par Errors
-    /// As `lock_manager::async_acquire`; `errc::would_deadlock`.
+    /// As `lock_manager::async_acquire`; `errc::would_deadlock`, also if this thread has locked the
+    /// mutex already.
     void lock(std::stop_token stop = {}) { lock_as(entry::alone, stop); }
 
     /// Makes a single attempt to lock the mutex.
     /// \returns True if it is locked. False if the quorum works, but the lock could not be acquired
-    ///   (`condition::not_acquired`).
+    ///   (`condition::not_acquired`), or if this thread has locked the mutex already.
     /// \par Errors
     /// All other errors are thrown, including an outage. A caller that gets false continues without
     /// the lock, or retries at once as `std::lock` does: in an outage neither would notice it.
@@ -274,7 +283,7 @@ private:
     /// Acquires the lock, first among the threads of this process, then from the masters.
     [[nodiscard]] error_code take(entry how, wait_for limit, const std::stop_token& stop);
 
-    manager& manager_;
+    manager manager_;
     const std::string resource_;
     const acquire_options options_;
     const std::shared_ptr<state> state_; // shared with what signals a loss

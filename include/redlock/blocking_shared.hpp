@@ -27,9 +27,10 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 /// lost, all readers of this object have lost the lock. The object then admits no reader or writer
 /// until they have unlocked it.
 ///
-/// Upgrading is not supported: a reader that tries to lock for writing would wait for itself.
-/// Downgrading (`lock::async_downgrade`) needs the handle of the lock: use it with
-/// `manager::call`.
+/// Upgrading is not supported: a thread that reads cannot lock for writing
+/// (`errc::would_deadlock`). The same error ends a second `lock_shared` of a thread that would wait
+/// for its first one: while a writer of this object waits, or after a loss. Downgrading
+/// (`lock::async_downgrade`) needs the handle of the lock: use it with `manager::call`.
 ///
 /// The functions of `timed_mutex` lock and unlock for writing. With readers, `held`, `deadline` and
 /// `remaining` are about the lease that lasts longest, and `fencing_token` is empty. `lost` is the

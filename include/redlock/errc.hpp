@@ -37,7 +37,7 @@ enum class errc : int {
     /// `lost`.)
     not_locked,
     /// The call would deadlock: it blocks on the manager's own thread, or waits for a lock that the
-    /// same object already holds. Equal to `std::errc::resource_deadlock_would_occur`.
+    /// same object or thread already holds. Equal to `std::errc::resource_deadlock_would_occur`.
     would_deadlock,
     /// The owner has entered the reentrant mutex as often as its limit allows.
     recursion_limit,

@@ -22,7 +22,8 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 /// \par Thread safety
 /// Distinct objects: safe. Shared objects: unsafe, except for `held`.
 /// \par Object lifetimes
-/// The manager must outlive this object. The destructor releases the lock in the background.
+/// This object may outlive the manager: the lock is lost then, and calls fail with `errc::closed`.
+/// The destructor releases the lock in the background.
 class redis_lock {
 public:
     /// Constructs a lock. Does no I/O.
@@ -105,7 +106,7 @@ private:
     void require_lock() const;
     lock_status query();
 
-    manager& manager_;
+    manager manager_;
     const std::string resource_;
     const acquire_options options_;
     redlock::lock lock_;

@@ -75,7 +75,7 @@ TEST_CASE("blocking shared mutex: the standard guards read together and write al
         CHECK(here.mine.deadline() > clock::now());
         CHECK(!here.mine.fencing_token());
         CHECK(!here.mine.try_lock());
-        CHECK(contains(here.mine.last_attempt().message, "another thread"));
+        CHECK(contains(here.mine.last_attempt().message, "this thread"));
         CHECK(!here.theirs.try_lock_for(10ms));
         first.unlock();
         CHECK(here.mine.held());
@@ -97,6 +97,44 @@ TEST_CASE("blocking shared mutex: the standard guards read together and write al
     here.mine.unlock_shared();
     const std::scoped_lock again(here.theirs);
     CHECK(!here.mine.try_lock());
+}
+
+TEST_CASE("blocking shared mutex: a thread that would wait for itself gets an error at once") {
+    readers_and_writers here;
+    const auto deadlocks = [&](auto f) {
+        const auto begun = std::chrono::steady_clock::now();
+        CHECK(error_of(f) == std::errc::resource_deadlock_would_occur);
+        CHECK(std::chrono::steady_clock::now() - begun < 30s);
+    };
+    here.mine.lock();
+    deadlocks([&] { here.mine.lock(); });
+    deadlocks([&] { here.mine.lock_shared(); });
+    CHECK(!here.mine.try_lock_shared_for(60s));
+    here.mine.unlock();
+    here.mine.lock_shared();
+    deadlocks([&] { here.mine.lock(); });
+    CHECK(!here.mine.try_lock_for(60s));
+    here.mine.lock_shared(); // no writer waits
+    here.mine.unlock_shared();
+    error_code ended = errc::closed;
+    std::jthread writer([&] {
+        ended = error_of([&] { here.mine.lock(); });
+        here.mine.unlock();
+    });
+    bool waits = false;
+    std::jthread([&] {
+        waits = soon([&] {
+            const std::shared_lock reader(here.mine, std::try_to_lock);
+            return !reader.owns_lock();
+        });
+    }).join();
+    CHECK(waits);
+    deadlocks([&] { here.mine.lock_shared(); });
+    CHECK(!here.mine.try_lock_shared_for(60s));
+    here.mine.unlock_shared();
+    writer.join();
+    CHECK(!ended);
+    CHECK(here.clean());
 }
 
 TEST_CASE("blocking shared mutex: readers and writers of many threads are never in together") {

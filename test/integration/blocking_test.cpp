@@ -166,6 +166,34 @@ TEST_CASE("somebody else's lock is false to try_lock, and contended to lock") {
     m.unlock();
 }
 
+TEST_CASE("a thread that locks a mutex twice gets an error at once, and keeps its lock") {
+    site here(3);
+    const auto manager = here.client();
+    blocking::timed_mutex m(*manager, "r", patient());
+    m.lock();
+    const std::uint64_t attempts = manager->async().get_metrics().attempts;
+    const auto begun = std::chrono::steady_clock::now();
+    CHECK(error_of([&] { m.lock(); }) == std::errc::resource_deadlock_would_occur);
+    CHECK(contains(m.last_attempt().message, "this thread"));
+    CHECK(!m.try_lock());
+    CHECK(!m.try_lock_for(60s));
+    CHECK(std::chrono::steady_clock::now() - begun < 30s);
+    CHECK(manager->async().get_metrics().attempts == attempts);
+    CHECK(m.held());
+    const auto elsewhere = [](auto f) { std::jthread(f).join(); };
+    elsewhere([&] { m.unlock(); });
+    CHECK(m.last_release() == release_result::released);
+    elsewhere([&] { m.lock(); }); // and ends: its number may be that of the next thread
+    bool taken = true;
+    elsewhere([&] { taken = m.try_lock_for(1ms); });
+    CHECK(!taken);
+    CHECK(contains(m.last_attempt().message, "another thread"));
+    m.unlock();
+    CHECK(m.try_lock());
+    m.unlock();
+    CHECK(here.masters.total_keys("*{r}") == 0);
+}
+
 TEST_CASE("two threads with two managers take two mutexes in opposite orders") {
     constexpr int rounds = 10;
     site here(3);
@@ -381,6 +409,30 @@ TEST_CASE("a mutex that goes releases its lock, and a manager that goes takes no
     CHECK(!left.held());
     CHECK(here.masters.total_keys("*{r}") == 0);
     CHECK(here.masters.total_keys("*{s}") == 3); // its holder may still act
+}
+
+TEST_CASE("what is locked through a manager that goes first is lost, and can be unlocked") {
+    site here(3);
+    auto manager = here.client();
+    blocking::timed_mutex left(*manager, "q", patient());
+    blocking::timed_mutex m(*manager, "r", patient());
+    blocking::redis_lock other(*manager, "s", patient());
+    left.lock();
+    {
+        const std::scoped_lock guard(m);
+        const std::stop_token lost = m.lost();
+        REQUIRE(other.acquire());
+        manager.reset();
+        CHECK(!m.held());
+        CHECK(lost.stop_requested());
+        CHECK(!other.held());
+        CHECK(error_of([&] { m.lock(); }) == errc::would_deadlock);
+    }
+    CHECK(!m.last_release()); // not by a master
+    CHECK(error_of([&] { m.lock(); }) == errc::closed);
+    CHECK(error_of([&] { static_cast<void>(m.try_lock_for(60s)); }) == errc::closed);
+    CHECK(error_of([&] { other.release(); }) == errc::closed);
+    CHECK(error_of([&] { static_cast<void>(other.acquire()); }) == errc::closed);
 }
 
 } // namespace redlock::test::blocking_use
