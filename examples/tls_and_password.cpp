@@ -6,24 +6,8 @@
 
 #include <chrono>
 #include <exception>
-#include <fstream>
 #include <iostream>
 #include <mutex>
-#include <stdexcept>
-#include <string>
-
-namespace {
-
-// Not from the command line, which every user of the machine can read.
-std::string first_line(const char* file) {
-    std::string line;
-    if (std::ifstream stream(file); !std::getline(stream, line)) {
-        throw std::runtime_error(std::string("cannot read ") + file);
-    }
-    return line;
-}
-
-} // namespace
 
 int main(int argc, char** argv) {
     if (argc < 5) {
@@ -35,7 +19,7 @@ int main(int argc, char** argv) {
         config.masters.assign(argv + 4, argv + argc); // rediss:// and a name in the certificate
         config.tls.ca_file = argv[1];                 // empty: the authorities of the system
         config.username = argv[2];
-        config.password = first_line(argv[3]);
+        config.password_file = argv[3]; // its first line
         config.max_ttl = std::chrono::seconds(5);
         // If the servers require a certificate of their clients:
         //     config.tls.certificate_file = "client.crt";

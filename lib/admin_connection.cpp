@@ -1,6 +1,7 @@
 #include "core/append_command.hpp"
 #include "core/resp.hpp"
 #include "net/open_socket.hpp"
+#include "net/settings_file.hpp"
 #include "net/tls.hpp"
 
 #include <redlock/admin.hpp>
@@ -198,11 +199,10 @@ private:
 #if REDLOCK_HAS_TLS
     void shake_hands() {
         try {
-            context_ = net::make_tls_context(how_.tls);
-        } catch (const std::invalid_argument& error) {
-            throw connection_error(error.what());
+            secure_.emplace(socket_, *net::tls_files(how_.tls).read());
+        } catch (const net::unusable_file& bad) {
+            throw connection_error(bad.reason());
         }
-        secure_.emplace(socket_, *context_);
         const std::string& name = net::tls_name_of(where_, how_.tls);
         net::expect_server(*secure_, name);
         try {
@@ -234,7 +234,14 @@ private:
 
     void log_in() {
         const std::string& user = where_.password.empty() ? how_.username : where_.username;
-        const std::string& password = where_.password.empty() ? how_.password : where_.password;
+        std::string password = where_.password.empty() ? how_.password : where_.password;
+        if (where_.password.empty() && !how_.password_file.empty()) {
+            try {
+                password = net::password_of_file(how_.password_file);
+            } catch (const net::unusable_file& bad) {
+                throw connection_error(bad.reason());
+            }
+        }
         if (!password.empty()) {
             const reply answer = user.empty() ? ask({"AUTH", password}, how_.connect_timeout)
                                               : ask({"AUTH", user, password}, how_.connect_timeout);
@@ -259,7 +266,6 @@ private:
     asio::io_context io_;
     any_socket socket_;
 #if REDLOCK_HAS_TLS
-    std::unique_ptr<net::tls_context> context_;
     std::optional<asio::ssl::stream<any_socket&>> secure_;
 #endif
     core::reply_reader reader_{reply_bytes_max};

@@ -155,7 +155,11 @@ validation check_client(const config& config) {
          without_nul("tls.certificate_file", config.tls.certificate_file),
          without_nul("tls.private_key_file", config.tls.private_key_file),
          without_nul("tls.server_name", config.tls.server_name),
-         check_user(config.username, config.password, "username")});
+         without_nul("password_file", config.password_file),
+         config.password.empty() || config.password_file.empty()
+             ? validation()
+             : against("password_file", config.password_file, "set it or the password, not both"),
+         check_user(config.username, config.password + config.password_file, "username")});
 }
 
 validation check(const config& config) {

@@ -1,6 +1,7 @@
 #include "engine_driver.hpp"
 
 #include "explain.hpp"
+#include "net/settings_file.hpp"
 #include "net/sockets.hpp"
 #include "settings_of.hpp"
 
@@ -13,6 +14,9 @@ namespace {
 
 config checked(config configuration) {
     validate(configuration).value(); // throws
+    if (!configuration.password_file.empty()) {
+        configuration.password = net::password_of_file(configuration.password_file);
+    }
     return configuration;
 }
 
@@ -114,6 +118,16 @@ void engine_driver::log(log_level level, std::string_view line) {
 }
 
 void engine_driver::link_opened(std::size_t master) {
+    const std::size_t number = master % config_.masters.size();
+    if (!config_.password_file.empty() && config_.masters[number].password.empty()) {
+        try {
+            engine_.set_password(number, net::password_of_file(config_.password_file));
+        } catch (const net::unusable_file& bad) { // it may be replaced just now: tried again
+            backend_->close(master);
+            link_closed(master, bad.reason());
+            return;
+        }
+    }
     dispatch([&](time_point now) { engine_.opened(master, now); });
 }
 

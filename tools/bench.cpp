@@ -62,7 +62,10 @@ std::string benched_url(const redlock::endpoint& master, const redlock::config& 
 }
 
 std::string benched_masters(const settings& given) {
-    const redlock::config how = config_of(given);
+    redlock::config how = config_of(given);
+    if (!how.password_file.empty()) {
+        how.password = password_of(how.password_file);
+    }
     std::string out;
     for (const redlock::endpoint& master : how.masters) {
         out += (out.empty() ? "" : ",") + benched_url(master, how);

@@ -304,7 +304,9 @@ private:
                         "its certificate expires in {} days", it_.certificate_left->count() / 24),
                     "renew it");
             }
-        } else if (!is_local(where_) && !(where_.password.empty() && how_.password.empty())) {
+        } else if (
+            !is_local(where_)
+            && !(where_.password.empty() && how_.password.empty() && how_.password_file.empty())) {
             add(severity::warning,
                 "tls",
                 "the password is sent over the network in clear text",

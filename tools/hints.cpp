@@ -18,7 +18,7 @@ namespace {
 // Whether a server replies to a PING without TLS. No password is sent.
 bool replies_without_tls(redlock::endpoint where, redlock::config how) {
     where.transport = redlock::transport::tcp;
-    where.password = how.password = {};
+    where.password = how.password = how.password_file = {};
     where.database = 0;
     try {
         redlock::admin::connection(where, how).ask({"PING"});

@@ -13,30 +13,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 #include <variant>
 
 namespace cli {
 namespace {
-
-std::string password_of(const std::string& path) {
-    constexpr std::size_t longest = 64 * 1024;
-    std::istringstream text(text_of_file(path, longest));
-    std::string line;
-    std::getline(text, line);
-    if (!line.empty() && line.back() == '\r') {
-        line.pop_back();
-    }
-    if (line.empty()) {
-        throw failure(
-            exit_code::configuration,
-            fmt::format(
-                "the first line of {} is empty; write the password there", printable(path)));
-    }
-    return line;
-}
 
 std::string text_of_setting(const redlock::setting_value& value) {
     struct {
@@ -125,6 +110,23 @@ std::string text_of_file(const std::string& path, std::size_t longest) {
     return out;
 }
 
+std::string password_of(const std::string& path) {
+    constexpr std::size_t longest = 64 * 1024;
+    std::istringstream text(text_of_file(path, longest));
+    std::string line;
+    std::getline(text, line);
+    if (!line.empty() && line.back() == '\r') {
+        line.pop_back();
+    }
+    if (line.empty()) {
+        throw failure(
+            exit_code::configuration,
+            fmt::format(
+                "the first line of {} is empty; write the password there", printable(path)));
+    }
+    return line;
+}
+
 std::string in_options(const redlock::invalid_value& bad) {
     const std::string low = text_of_setting(bad.minimum);
     const std::string high = text_of_setting(bad.maximum);
@@ -194,6 +196,11 @@ redlock::config config_of(const settings& given) {
     out.quarantine = given.no_quarantine ? redlock::quarantine::off : redlock::quarantine::on;
     out.username = given.username;
     out.password = given.password_file.empty() ? given.password : password_of(given.password_file);
+    std::error_code unknown;
+    if (std::filesystem::is_regular_file(given.password_file, unknown)) { // a pipe is read once
+        out.password.clear();
+        out.password_file = given.password_file;
+    }
     out.tls = given.tls;
     out.tls.verify = !given.tls_insecure;
     out.client_name = given.client_name;

@@ -41,6 +41,9 @@ struct settings {
 /// `exit_code::configuration` and the system's reason, or the limit if the file is larger.
 std::string text_of_file(const std::string& path, std::size_t longest);
 
+/// Returns the first line of a file. Throws the same, also if it is empty.
+std::string password_of(const std::string& path);
+
 /// Describes an invalid value in the terms of the tool: options, and durations as they are written.
 std::string in_options(const redlock::invalid_value& bad);
 /// Throws `failure` with this status if a value is invalid.

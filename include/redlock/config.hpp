@@ -73,8 +73,10 @@ struct endpoint {
 /// "[::1]:6379/2", "/run/redis.sock".
 std::string to_string(const endpoint&);
 
-/// TLS settings of `rediss://` masters. Files are in PEM format and are read by the constructor of
-/// the manager.
+/// TLS settings of `rediss://` masters. Files are in PEM format, of at most 4 MiB. They are read by
+/// the constructor of the manager, which throws if one cannot be used, and at each connection. So
+/// they can be replaced while the manager runs. A connection for which a file cannot be used fails,
+/// names it in `health`, and is tried again.
 struct tls_options {
     bool verify = true;           ///< verify the certificate chain and the host name
     std::string ca_file;          ///< trusted certificate authorities; empty: those of the system
@@ -223,6 +225,12 @@ struct config {
     /// ACL user for masters whose endpoint has no credentials of its own.
     std::string username;
     std::string password; ///< password for these masters; never printed
+    /// File with the password in its first line, in place of `password`: a regular file of at most
+    /// 4 MiB. It is read by the constructor of the manager, which throws if it cannot be used, and
+    /// at each connection. So the password can be replaced while the manager runs. A connection
+    /// for which the file cannot be used fails, names it in `health`, and is tried again.
+    /// Default: empty, no file.
+    std::string password_file;
 
     /// Connection name, as shown by `CLIENT LIST`. Printable ASCII characters without spaces.
     /// Default: "redlock". Empty: no name is set.

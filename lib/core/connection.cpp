@@ -42,6 +42,7 @@ void connection::opened(time_point now) {
     const credentials& mine = rules_.masters[master_];
     if (!mine.password.empty()) {
         scratch_.clear();
+        secret_ = mine.password;
         append_login(scratch_, mine);
         send(scratch_, {.kind = command_kind::authenticate, .subject = {}}, now);
     }

@@ -278,6 +278,7 @@ private:
     liveness liveness_;
     bool refused_ = false;
     bool introducing_again_ = false;
+    std::string secret_; // that was sent: the next one may be another
     std::string why_down_ = "not connected yet";
     std::string unpublished_;
     bool warned_ = false; // `publish_refused` was reported on this connection

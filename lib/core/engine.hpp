@@ -31,6 +31,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace redlock::core {
@@ -53,6 +54,10 @@ public:
     /// release notifications.
     /// \{
     void opened(std::size_t link, time_point now);
+    /// Changes the password for connections to this master that open from now on.
+    void set_password(std::size_t master, std::string password) {
+        rules_.masters[master].password = std::move(password);
+    }
     void closed(std::size_t link, std::string_view why, time_point now);
     void received(std::size_t link, std::span<const char> bytes, time_point now);
     void written(std::size_t link, std::size_t bytes, time_point now);

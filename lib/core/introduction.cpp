@@ -33,7 +33,7 @@ void connection::handle_introduction(
     switch (command.what.kind) {
     case command_kind::authenticate:
         if (answer.is_error()) {
-            lose(refusal_of("AUTH", answer.text, rules_.masters[master_].password), true, now);
+            lose(refusal_of("AUTH", answer.text, secret_), true, now);
         }
         break;
     case command_kind::select:

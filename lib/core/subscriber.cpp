@@ -55,6 +55,7 @@ void subscriber::opened(time_point now) {
 
     const credentials& mine = rules_.masters[master_];
     if (!mine.password.empty()) {
+        secret_ = mine.password;
         append_login(output_, mine);
         in_flight_.push_back({asked::login, now});
     }
@@ -146,7 +147,7 @@ bool subscriber::answered(asked what, const reply& got, time_point now) {
     switch (what) {
     case asked::login:
         if (got.is_error()) {
-            lose(refusal_of("AUTH", got.text, rules_.masters[master_].password), now);
+            lose(refusal_of("AUTH", got.text, secret_), now);
         }
         return got.is_error() || got.type == reply_type::status;
     case asked::name: // optional: an error is accepted

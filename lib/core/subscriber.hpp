@@ -117,6 +117,7 @@ private:
 
     liveness liveness_;
     bool refused_ = false;
+    std::string secret_; // that was sent: the next one may be another
     std::string why_not_ = "not connected yet";
     std::set<std::string, std::less<>> watched_;
 

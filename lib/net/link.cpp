@@ -19,7 +19,7 @@ link::link(
     const asio::any_io_executor& io,
     std::size_t master,
     const endpoint& where,
-    tls_context* tls,
+    tls_files& tls,
     std::string tls_name,
     link_callbacks& owner)
     : io_(io),
@@ -208,7 +208,10 @@ void link::write_rest() {
 }
 
 void link::failed(std::string_view what, const error_code& error, const std::string& more) {
-    const std::string why = why_failed(what, error) + more;
+    failed(why_failed(what, error) + more);
+}
+
+void link::failed(const std::string& why) {
     close();
     owner_.link_closed(master_, why);
 }

@@ -33,7 +33,7 @@ public:
         const boost::asio::any_io_executor& io,
         std::size_t master,
         const endpoint& where,
-        tls_context* tls,
+        tls_files& tls,
         std::string tls_name,
         link_callbacks& owner);
 
@@ -101,6 +101,7 @@ private:
         std::string_view what,
         const boost::system::error_code& error,
         const std::string& more = {});
+    void failed(const std::string& why);
     /// The same as `failed`, from inside a call of the owner: closes the connection at once, and
     /// reports it by a separate handler.
     void fail_later(std::string_view what, const boost::system::error_code& error);
@@ -121,7 +122,7 @@ private:
     boost::asio::any_io_executor io_;
     std::size_t master_;
     endpoint where_;
-    tls_context* tls_;
+    tls_files& tls_;
     std::string tls_name_;
     link_callbacks& owner_;
     resolver resolver_;

@@ -2,6 +2,7 @@
 
 #include "link.hpp"
 #include "open_socket.hpp"
+#include "settings_file.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/address.hpp>
@@ -92,7 +93,12 @@ void link::connected() {
 #if REDLOCK_HAS_TLS
     if (where_.transport == transport::tls) {
         auto& secure = channel_->secure;
-        secure.emplace(channel_->plain, *tls_);
+        try {
+            secure.emplace(channel_->plain, *tls_.read());
+        } catch (const unusable_file& bad) { // it may be replaced just now: tried again
+            failed(bad.reason());
+            return;
+        }
         expect_server(*secure, tls_name_);
         secure->async_handshake(
             asio::ssl::stream_base::client, guarded([this](const error_code& failure) {

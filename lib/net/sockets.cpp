@@ -12,7 +12,7 @@ namespace redlock::net {
 
 sockets::sockets(
     const boost::asio::any_io_executor& io, const config& configuration, link_callbacks& owner)
-    :
+    : tls_(configuration.tls),
 #if REDLOCK_LINUX
       ready_sockets_(io, owner, [this](std::size_t master) { links_[master]->ready_to_move(); }),
 #endif
@@ -20,11 +20,11 @@ sockets::sockets(
     const std::size_t masters = configuration.masters.size();
     for (std::size_t i = 0; i < 2 * masters; ++i) { // for commands, then for notifications
         const endpoint& where = configuration.masters[i % masters];
-        if (where.transport == transport::tls && !tls_) {
-            tls_ = make_tls_context(configuration.tls);
+        if (where.transport == transport::tls) {
+            tls_.read(); // a mistake is found at once
         }
         const std::string& name = tls_name_of(where, configuration.tls);
-        links_.push_back(std::make_unique<link>(io, i, where, tls_.get(), name, owner));
+        links_.push_back(std::make_unique<link>(io, i, where, tls_, name, owner));
 #if REDLOCK_LINUX
         links_.back()->be_watched(ready_sockets_);
 #endif

@@ -41,7 +41,7 @@ public:
     void random(std::span<unsigned char> out) override;
 
 private:
-    std::unique_ptr<tls_context> tls_;
+    tls_files tls_;
 #if REDLOCK_LINUX
     ready_set ready_sockets_;
 #endif

@@ -1,5 +1,12 @@
 #include "tls.hpp"
 
+#include "settings_file.hpp"
+
+#if REDLOCK_HAS_TLS
+#include <boost/asio/buffer.hpp>
+#endif
+
+#include <cstddef>
 #include <stdexcept>
 
 namespace redlock::net {
@@ -8,34 +15,42 @@ namespace redlock::net {
 
 namespace ssl = boost::asio::ssl;
 
-std::unique_ptr<tls_context> make_tls_context(const tls_options& options) {
-    auto context = std::make_unique<ssl::context>(ssl::context::tls_client);
-    const auto check =
-        [](const boost::system::error_code& error, const char* what, const std::string& file) {
-            if (error) {
-                throw std::invalid_argument(
-                    "redlock: tls: cannot use " + std::string(what) + " '" + file
-                    + "': " + error.message());
-            }
-        };
+std::shared_ptr<tls_context> tls_files::read() {
+    constexpr std::array names{"tls.ca_file", "tls.certificate_file", "tls.private_key_file"};
+    const std::array paths{
+        &options_.ca_file, &options_.certificate_file, &options_.private_key_file};
+    std::array<std::string, 3> texts;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        texts[i] = paths[i]->empty() ? std::string() : text_of_file(names[i], *paths[i]);
+    }
+    if (made_ && texts == texts_) {
+        return made_;
+    }
+    auto context = std::make_shared<ssl::context>(ssl::context::tls_client);
     boost::system::error_code error;
+    const auto check = [&](std::size_t file) {
+        if (error) {
+            throw unusable_file(
+                names[file],
+                paths[file]->empty() ? "that of the system" : *paths[file],
+                error.message());
+        }
+    };
     context->set_options(
         ssl::context::default_workarounds | ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1);
-    context->set_verify_mode(options.verify ? ssl::verify_peer : ssl::verify_none);
-    if (options.ca_file.empty()) {
-        context->set_default_verify_paths(error);
-        check(error, "the system's authorities", "");
-    } else {
-        context->load_verify_file(options.ca_file, error);
-        check(error, "ca_file", options.ca_file);
+    context->set_verify_mode(options_.verify ? ssl::verify_peer : ssl::verify_none);
+    options_.ca_file.empty()
+        ? context->set_default_verify_paths(error)
+        : context->add_certificate_authority(boost::asio::buffer(texts[0]), error);
+    check(0);
+    if (!options_.certificate_file.empty()) {
+        context->use_certificate_chain(boost::asio::buffer(texts[1]), error);
+        check(1);
+        context->use_private_key(boost::asio::buffer(texts[2]), ssl::context::pem, error);
+        check(2);
     }
-    if (!options.certificate_file.empty()) {
-        context->use_certificate_chain_file(options.certificate_file, error);
-        check(error, "certificate_file", options.certificate_file);
-        context->use_private_key_file(options.private_key_file, ssl::context::pem, error);
-        check(error, "private_key_file", options.private_key_file);
-    }
-    return context;
+    texts_ = std::move(texts);
+    return made_ = std::move(context);
 }
 
 std::string why_distrusted(const SSL* session, const std::string& name) {
@@ -51,7 +66,7 @@ std::string why_distrusted(const SSL* session, const std::string& name) {
 
 #else
 
-std::unique_ptr<tls_context> make_tls_context(const tls_options&) {
+std::shared_ptr<tls_context> tls_files::read() {
     throw std::invalid_argument(
         "redlock: a rediss:// master needs TLS, and this library was built with -Dtls=disabled");
 }

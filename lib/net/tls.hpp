@@ -4,8 +4,10 @@
 
 #include <redlock/config.hpp>
 
+#include <array>
 #include <memory>
 #include <string>
+#include <utility>
 
 #if REDLOCK_HAS_TLS
 #include <boost/asio/ip/address.hpp>
@@ -24,9 +26,20 @@ using tls_context = boost::asio::ssl::context;
 struct tls_context {};
 #endif
 
-/// Reads the files. Throws `std::invalid_argument` with the name of the invalid file, or if the
-/// library was built without TLS.
-std::unique_ptr<tls_context> make_tls_context(const tls_options& options);
+/// Makes the contexts of new connections from files that may be replaced at any time.
+class tls_files {
+public:
+    explicit tls_files(tls_options options) : options_(std::move(options)) {}
+
+    /// Returns a context made of the files as they are now. Throws `unusable_file`, or
+    /// `std::invalid_argument` if the library was built without TLS.
+    std::shared_ptr<tls_context> read();
+
+private:
+    tls_options options_;
+    std::array<std::string, 3> texts_; // of which `made_` was made
+    std::shared_ptr<tls_context> made_;
+};
 
 /// Returns the name or address that the certificate of a master has to show.
 inline const std::string& tls_name_of(const endpoint& master, const tls_options& options) {

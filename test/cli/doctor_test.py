@@ -16,8 +16,8 @@ import threading
 import time
 
 from harness import (
-    BROKEN, DEGRADED, NO_QUORUM, WARNINGS, Listener, Master, Quorum, Relay, ServerError, Skip, case, contains, ended, equal,
-    free_port, main, until)
+    BROKEN, DEGRADED, NO_QUORUM, WARNINGS, Listener, Master, Quorum, Relay, ServerError, Skip, case, certificates, contains,
+    ended, equal, free_port, main, until)
 
 FINDS = {'broken': BROKEN, 'degraded': DEGRADED, 'warning': WARNINGS, 'healthy': 0}
 
@@ -618,17 +618,6 @@ def _(quorum):
     plain = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace('redis:', 'rediss:')}
     found(quorum, 'reachable', 'broken', 'not reachable', '--connect-timeout', '500ms', env=trusted | plain,
           alone=False)
-
-
-def certificates(directory):
-    def openssl(*words):
-        subprocess.run(['openssl', *words], cwd=directory, check=True, capture_output=True)
-    openssl('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', 'ca.key', '-out', 'ca.crt', '-subj', '/CN=ca',
-            '-days', '30')
-    openssl('req', '-newkey', 'rsa:2048', '-nodes', '-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=x')
-    (directory / 'names').write_text('subjectAltName=DNS:localhost\n')
-    openssl('x509', '-req', '-in', 'server.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-out',
-            'server.crt', '-days', '7', '-extfile', 'names')
 
 
 @case('tls: a password that travels in the clear')

@@ -227,6 +227,18 @@ class Relay(Listener):
                 target.sendall(change(data))
 
 
+def certificates(directory):
+    """An authority, and a certificate of it for localhost."""
+    def openssl(*words):
+        subprocess.run(['openssl', *words], cwd=directory, check=True, capture_output=True)
+    openssl('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', 'ca.key', '-out', 'ca.crt', '-subj', '/CN=ca',
+            '-days', '30')
+    openssl('req', '-newkey', 'rsa:2048', '-nodes', '-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=x')
+    (directory / 'names').write_text('subjectAltName=DNS:localhost\n')
+    openssl('x509', '-req', '-in', 'server.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-out',
+            'server.crt', '-days', '7', '-extfile', 'names')
+
+
 class Quorum:
     """Masters, a directory, and the tool's environment for them."""
 

@@ -5,6 +5,7 @@ import contextlib
 import os
 import pathlib
 import pty
+import shutil
 import signal
 import stat
 import subprocess
@@ -13,8 +14,8 @@ import time
 
 import harness
 from harness import (
-    CONFIGURATION, HELD, INTERNAL, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Quorum, Relay,
-    alive, case, contains, ended, equal, main, until, with_module)
+    CONFIGURATION, HELD, INTERNAL, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Master, Quorum, Relay, Skip,
+    alive, case, certificates, contains, ended, equal, free_port, main, until, with_module)
 
 # A heart that beats into a file, on the clock that leases are measured with, and does not listen.
 HEART = '''
@@ -885,6 +886,52 @@ def _(quorum):
     assert alive(tool) and alive(command)
     os.kill(tool, signal.SIGTERM)
     until(lambda: not alive(tool), 'the end of the tool')
+
+
+@case('certificates, their authority and the password are replaced under a command that has its lock', 0)
+def _(quorum):
+    before, after, mine = (quorum.path(name) for name in ('before', 'after', 'mine'))
+    for directory in (before, after, mine):
+        directory.mkdir()
+    certificates(before)
+    certificates(after)
+    server = {'tls-cert-file': 'server.crt', 'tls-key-file': 'server.key', 'tls-ca-cert-file': 'ca.crt'}
+    ports = [free_port() for _ in range(3)]
+    options = [word for option, name in server.items() for word in (f'--{option}', str(before / name))]
+    try:
+        masters = [Master(str(quorum.directory), [*options, '--tls-port', str(port)]) for port in ports]
+    except RuntimeError as error:
+        raise Skip('this server has no TLS') from error
+    for master in masters:
+        quorum.stack.callback(master.kill)
+        master.ask('ACL', 'SETUSER', 'locker', 'on', '>first', '~*', '&*', '+@all')
+    for name in server.values():
+        shutil.copy(before / name, mine)
+    (mine / 'password').write_text('first\n')
+    notes = quorum.path('inherited')
+    with contextlib.suppress(Skip):
+        quorum.env |= with_module('INHERITED') | {'INHERITED_NOTES': str(notes)}
+    quorum.env |= {
+        'REDLOCK_MASTERS': ','.join(f'rediss://localhost:{port}' for port in ports),
+        'REDLOCK_TLS_CA_FILE': str(mine / 'ca.crt'), 'REDLOCK_TLS_CERTIFICATE_FILE': str(mine / 'server.crt'),
+        'REDLOCK_TLS_PRIVATE_KEY_FILE': str(mine / 'server.key'), 'REDLOCK_USERNAME': 'locker',
+        'REDLOCK_PASSWORD_FILE': str(mine / 'password')}
+    process = quorum.start('run', 'a', '--', 'sh', '-c', 'echo held; read line; echo $line', stdin=subprocess.PIPE)
+    equal(process.stdout.readline(), 'held\n')
+    for master in masters:
+        master.ask('ACL', 'SETUSER', 'locker', '>second')
+        master.ask('CONFIG', 'SET', *(word for option, name in server.items() for word in (option, after / name)))
+    for name in server.values():
+        shutil.copy(after / name, mine)
+    (mine / 'password').write_text('second\n')
+    for master in masters:
+        master.ask('ACL', 'SETUSER', 'locker', '<first')
+        assert master.ask('CLIENT', 'KILL', 'USER', 'locker') > 0
+        until(lambda master=master: 'user=locker' in master.ask('CLIENT', 'LIST'), 'the next login')
+    equal(process.communicate('done\n', timeout=harness.LIMIT_S), ('done\n', ''))
+    ended(process, 0)
+    noted = notes.read_text() if notes.exists() else ''
+    assert str(mine) not in noted, noted
 
 
 if __name__ == '__main__':

@@ -1,6 +1,8 @@
 // TLS: which server is trusted, and which is not.
 #include "quorum_fixture.hpp"
 
+#include <sys/stat.h>
+
 namespace redlock::test { namespace {
 
 struct tls_site {
@@ -127,12 +129,26 @@ TEST_CASE("a TLS client on a port without TLS says that the handshake failed") {
 TEST_CASE("a file that cannot be used is refused at construction, by its name") {
     asio::io_context io;
     config settings = config_for({"rediss://localhost:1"});
-    settings.tls.ca_file = "/nonexistent/ca.pem";
+    const temp_dir dir;
+    std::string named = "/nonexistent/file";
+    SECTION("that does not exist") {
+        settings.tls.ca_file = named;
+    }
+    SECTION("a password that does not exist") {
+        settings.password_file = named;
+    }
+    SECTION("a directory") {
+        settings.password_file = named = "/";
+    }
+    SECTION("a pipe without a writer") {
+        settings.password_file = named = (dir.path() / "pipe").string();
+        REQUIRE(::mkfifo(named.c_str(), 0600) == 0);
+    }
     try {
         const lock_manager manager(io.get_executor(), settings);
         FAIL("accepted");
     } catch (const std::invalid_argument& refused) {
-        CHECK(contains(std::string(refused.what()), "/nonexistent/ca.pem"));
+        CHECK(contains(std::string(refused.what()), "'" + named + "'"));
     }
 }
 
@@ -149,6 +165,71 @@ TEST_CASE("a TLS master that is restarted is trusted again, and a hung one is no
     site.masters[1].resume();
     me.until_admitted(3);
     run_until(site.io, [&] { return site.masters.total_keys() == 0; });
+}
+
+TEST_CASE("authority, certificate, key and password are replaced while a manager holds a lock") {
+    tls_site site(true);
+    const tls_files next;
+    const temp_dir mine;
+    const auto write = [&](const char* name, const std::string& text) {
+        std::ofstream(mine.path() / name, std::ios::trunc) << text;
+        return (mine.path() / name).string();
+    };
+    const auto everywhere = [&](const std::vector<std::string>& command) {
+        for (const master_process& master : site.masters) {
+            REQUIRE(master.command(command).find("ERR") == std::string::npos);
+        }
+    };
+    everywhere({"ACL", "SETUSER", "locker", "on", ">first", "~*", "&*", "+@all"});
+    config settings = site.settings();
+    settings.tls.ca_file = write("ca", text_of(site.files().ca()));
+    settings.tls.certificate_file =
+        write("certificate", text_of(site.files().client_certificate()));
+    settings.tls.private_key_file = write("key", text_of(site.files().client_key()));
+    settings.username = "locker";
+    settings.password_file = write("password", "first\r\nand not this\n");
+    settings.reconnect_delay_max = 200ms;
+    settings.max_ttl = 120s;
+    client me(site.io, settings, 3);
+    acquire_options options = once();
+    options.ttl = 120s; // longer than all that follows
+    lock held = me.take("r", options);
+
+    everywhere({"ACL", "SETUSER", "locker", ">second"});
+    everywhere(
+        {"CONFIG",
+         "SET",
+         "tls-cert-file",
+         next.server_certificate().string(),
+         "tls-key-file",
+         next.server_key().string(),
+         "tls-ca-cert-file",
+         next.ca().string()});
+    const std::string ca = text_of(next.ca());
+    const auto says = [&](const std::string& part) {
+        everywhere({"CLIENT", "KILL", "USER", "locker", "SKIPME", "yes"});
+        me.until_each([&](const master_health& one) { return contains(one.text, part); });
+        CHECK(held.held());
+    };
+    write("ca", ca.substr(0, ca.size() / 2)); // as a reader may find it
+    says("cannot use tls.ca_file '" + settings.tls.ca_file);
+    write("ca", ca);
+    write("certificate", text_of(next.client_certificate()));
+    says("cannot use tls.private_key_file '" + settings.tls.private_key_file);
+    std::filesystem::remove(settings.tls.private_key_file);
+    says("cannot use tls.private_key_file '" + settings.tls.private_key_file);
+    write("key", text_of(next.client_key()));
+    write("password", "\n");
+    says("cannot use password_file '" + settings.password_file + "': its first line is empty");
+    write("password", "second");
+    me.until_admitted(3);
+    CHECK(me.extend(held, 20s) == error_code());
+
+    everywhere({"ACL", "SETUSER", "locker", "<first"});
+    everywhere({"CLIENT", "KILL", "USER", "locker", "SKIPME", "yes"});
+    run_until(site.io, [&] { return me.health().admitted == 0; });
+    me.until_admitted(3);
+    CHECK(me.release(held) == release_result::released);
 }
 
 }} // namespace redlock::test

@@ -62,7 +62,7 @@ struct pair {
         asio::ip::tcp::acceptor acceptor(io, {asio::ip::address_v4::loopback(), 0});
         const endpoint where(
             "redis://127.0.0.1:" + std::to_string(acceptor.local_endpoint().port()));
-        one.emplace(io.get_executor(), 0, where, nullptr, "", *owner);
+        one.emplace(io.get_executor(), 0, where, no_tls, "", *owner);
 #if REDLOCK_LINUX
         if (watched) {
             ready.emplace(io.get_executor(), *owner, [this](std::size_t) { one->ready_to_move(); });
@@ -99,6 +99,7 @@ struct pair {
     asio::io_context io;
     std::shared_ptr<owner_of_one> owner = std::make_shared<owner_of_one>();
     asio::ip::tcp::socket peer{io};
+    net::tls_files no_tls{{}};
 #if REDLOCK_LINUX
     std::optional<net::ready_set> ready;
 #endif

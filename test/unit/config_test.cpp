@@ -304,6 +304,10 @@ TEST_CASE("credentials and certificates come in pairs") {
     check_refused(
         changed([](config& it) { it.username = "me"; }), {"username is 'me'", "password"});
     check_refused(
+        changed([](config& it) { it.password = it.password_file = "x"; }),
+        {"password_file is 'x'", "not both"});
+    check_accepted(changed([](config& it) { it.username = it.password_file = "x"; }));
+    check_refused(
         changed([](config& it) { it.tls.certificate_file = "c.pem"; }),
         {"private_key_file is empty", "certificate"});
     check_refused(
