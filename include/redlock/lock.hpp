@@ -205,6 +205,11 @@ public:
     /// longer extended. Also works after a loss, unless the removal has started. Use it to pass the
     /// lock to another process (`lock_manager::async_attach`), or to keep others out until the ttl
     /// ends. The handle is empty afterwards.
+    ///
+    /// If the token is passed on, acquire the lock with `acquire_options::transferable`, with
+    /// `fencing`, or with `lock_manager::async_acquire_as`. Otherwise do not use the token after
+    /// the lease has ended: a `SET` of the acquire that was stuck in a broken connection may make
+    /// an expired lock look held, even if another owner has had it since.
     void abandon() noexcept;
 
 private:

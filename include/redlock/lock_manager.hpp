@@ -315,6 +315,8 @@ public:
     /// \par Preconditions
     /// - No other client uses the token: all its users share the lock, and any of them can release
     ///   it. Call `lock::abandon` before the token is passed on.
+    /// - The lock has not ended, unless it was acquired with `acquire_options::transferable`, with
+    ///   fencing or with `async_acquire_as`: see `lock::abandon`.
     /// - The acquire that used the token has completed successfully. If it failed, its rollback may
     ///   still be in flight. If it has not completed, missing votes count as a lost lock.
     /// - The lock was acquired with `async_acquire` or `async_acquire_as`. Of a lock on several

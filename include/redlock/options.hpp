@@ -160,6 +160,13 @@ struct acquire_options {
 
     /// Which other locks the lock admits. Default: exclusive.
     lock_mode mode{lock_mode::exclusive};
+
+    /// Whether the token will be passed on: see `lock::abandon`. A master then refuses a command of
+    /// this acquire that it executes only after the attempt has ended, so an expired lock never
+    /// comes back. Costs each master a script in place of a `SET`. Has no effect in the plain
+    /// protocol, and with `fencing`, which includes it. Default: false;
+    /// `lock_manager::async_acquire_as` always sets it.
+    bool transferable{false};
 };
 
 static_assert(std::is_trivially_destructible_v<acquire_options>);

@@ -18,6 +18,7 @@ acquires::begin(const acquire_request& request, std::optional<errc> refused, tim
     wanted.cookie = request.cookie;
     name_keys(wanted, request);
     wanted.options = request.options;
+    wanted.options.transferable |= !request.token.empty();
     wanted.began = wanted.decided_at = now;
     const auto limit = request.options.wait.limit();
     wanted.wait_until = request.attaches || limit.count() == 0 ? now : later(now, limit);

@@ -45,6 +45,7 @@ inline decision uncertified_counts = false;
 inline decision any_record_certifies = false;
 inline decision present_record_certifies = false;
 inline decision unvouched_extends = false;
+inline decision stray_transferred = false;
 inline decision sent_in_quarantine = false;
 inline decision any_list_votes = false;
 

@@ -32,6 +32,16 @@ def _(quorum):
         assert 10_000 < master.ask('PTTL', 'redlock:{a}') <= 20_000
 
 
+@case('acquire leaves no SET behind that could be executed late, when another owner has had the lock since')
+def _(quorum):
+    quorum.masters[0].ask('CONFIG', 'SET', 'slowlog-log-slower-than', '0')
+    acquired(quorum, 'a', '--ttl', '20s')
+    sent = quorum.masters[0].ask('SLOWLOG', 'GET', '100')
+    texts = [' '.join(map(str, entry[3])) for entry in sent]
+    assert any('redlock:{a}' in text for text in texts), texts
+    assert not any(text.startswith('SET redlock:{a}') for text in texts), texts
+
+
 @case('acquire of what is held, and without a quorum')
 def _(quorum):
     acquired(quorum, 'a')

@@ -27,6 +27,7 @@ struct abandoned_lock {
     unsigned resource;
     speech speaks;
     bool fenced;
+    bool dated; // no command that sets its key is executed late
 };
 
 /// What all parts of a run share.

@@ -93,6 +93,15 @@ void choose_holders(plan& what, generator& random) {
     }
 }
 
+void choose_transfers(plan& what, generator& random) {
+    const bool some = random.percent(25);
+    for_each_op(what, [&](client_plan&, op& one) {
+        const bool chosen = random.percent(70);
+        one.transferable = some && chosen && one.end == op::ending::abandon
+                           && one.how == taking::one && one.slots == 0 && !one.attaches;
+    });
+}
+
 void choose_servers(plan& what, generator& random) {
     if (is_sharp(what)) {
         return;

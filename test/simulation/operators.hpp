@@ -11,6 +11,8 @@ class generator;
 /// attach, and how holders react to a loss.
 void choose_holders(plan&, generator&);
 /// Adds operator commands that lose no data, and servers of several versions.
+/// Some abandoned locks are transferable.
+void choose_transfers(plan&, generator&);
 void choose_servers(plan&, generator&);
 
 /// Losses, after which holders act until their last deadline.

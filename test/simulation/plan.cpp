@@ -68,6 +68,7 @@ void describe_op(std::string& out, const op& one) {
     }
     out += one.fifo ? ", fifo" : "";
     out += one.names_token ? ", own token" : "";
+    out += one.transferable ? ", transferable" : "";
     out += one.attaches ? ", attached" : "";
     out += one.after_loss == op::obedience::at_once ? ""
            : one.after_loss == op::obedience::later

@@ -58,10 +58,11 @@ struct op {
     std::vector<nanos> write_after; // when it writes to the fenced store, from the acquisition
     ending end = ending::release;
     obedience after_loss = obedience::at_once;
-    nanos lingers = 0;        // of one that stops later
-    bool fifo = false;        // uses the fair queue
-    bool names_token = false; // a single attempt with a token of its own
-    bool attaches = false;    // to a lock that somebody abandoned; if there is none, acquires
+    nanos lingers = 0;         // of one that stops later
+    bool fifo = false;         // uses the fair queue
+    bool names_token = false;  // a single attempt with a token of its own
+    bool transferable = false; // its token may be passed on
+    bool attaches = false;     // to a lock that somebody abandoned; if there is none, acquires
 };
 
 struct client_plan {

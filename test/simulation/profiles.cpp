@@ -610,6 +610,8 @@ plan make_plan(std::uint64_t seed, const profile& kind) {
         generator members(seed, 8);
         made.members = made.founded = members.percent(50);
     }
+    generator transfers(seed, 9);
+    choose_transfers(made, transfers);
     generator servers(seed, 7);
     choose_servers(made, servers);
     if (made.progress_bound == 0) {

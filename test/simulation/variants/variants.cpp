@@ -248,6 +248,8 @@ std::span<const variant> variants() {
          "an attach that finds the lock on less than half of the masters removes it there"},
         {81, "own-lease-trusted", "guarded-free-locks", 1, 500, &wrong::own_lease_trusted,
          "a waiter sleeps while its process believes that it has the lock"},
+        {82, "stray-transferred", "strays", 1, 500, &wrong::stray_transferred,
+         "a lock whose token is passed on is set by a SET, which may be executed late"},
     };
     // clang-format on
     return all;
