@@ -122,7 +122,11 @@ inline constexpr script guarded_raise{
     R"(if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {0, 0, 0} end
 local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
 local t = tonumber(ARGV[2])
-if f < t then redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3]) f = t end
+if f < t then
+  redis.call('PEXPIRE', KEYS[2], ARGV[3])
+  redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+  f = t
+end
 if f == t then return {1, f, 0} end
 return {0, f, 0})"};
 
@@ -153,8 +157,10 @@ for i = 1, each do
       local fence, token = KEYS[2 * i + 1], ARGV[i + 2 + each]
       local f = redis.pcall('GET', fence)
       if type(f) == 'table' then r = f
-      elseif (tonumber(f or '0') or 0) < tonumber(token) then redis.pcall('SET', fence, token, 'PX', fence_ttl)
-      else redis.pcall('PEXPIRE', fence, fence_ttl) end
+      else
+        redis.pcall('PEXPIRE', fence, fence_ttl)
+        if (tonumber(f or '0') or 0) < tonumber(token) then redis.pcall('SET', fence, token, 'PX', fence_ttl) end
+      end
     end
     if not r and redis.call('PTTL', lock) < ttl then
       r = redis.pcall('PEXPIRE', lock, ttl)

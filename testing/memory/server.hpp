@@ -43,6 +43,7 @@ public:
     /// Fields of INFO to replace or add.
     std::map<std::string, std::string> info_overrides;
     bool refuses_publish = false; // like an ACL without PUBLISH
+    bool full = false;            // `maxmemory` is reached, with the policy noeviction
     bool appends = false;
     std::string appendfsync = "everysec";
     /// Sends a message to the listeners of a channel and returns their number. Empty: there are no
@@ -101,6 +102,7 @@ private:
     std::vector<const lua_machine::script*> scripts_; // scripts known to EVALSHA
     std::vector<std::pair<const command_entry*, std::uint64_t>> calls_;
     bool reset_stats_ = false;
+    bool has_written_ = false; // the current command, or script
 };
 
 std::string lower_case(std::string_view text);
