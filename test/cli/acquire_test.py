@@ -57,6 +57,27 @@ def _(quorum):
     equal(ended(quorum.run('acquire', '--wait', 'none', 'b'), NO_QUORUM).stdout, '')
 
 
+@case('at maxmemory acquire names the cause; what is held is extended and released')
+def _(quorum):
+    token = {'REDLOCK_TOKEN': acquired(quorum, 'a')}
+    for master in quorum.masters:
+        master.ask('CONFIG', 'SET', 'maxmemory', '100kb')
+    contains(ended(quorum.run('acquire', '--wait', 'none', 'b'), NO_QUORUM).stderr, 'maxmemory is reached')
+    ended(quorum.run('extend', 'a', env=token), 0)
+    ended(quorum.run('release', 'a', env=token), 0)
+
+
+@case('status does not call a lock free that a master in quarantine may have forgotten')
+def _(quorum):
+    acquired(quorum, 'a')
+    for master in quorum.masters[:2]:
+        master.ask('FLUSHALL')
+    ended(quorum.run('run', '--wait', 'none', 'b', '--', 'true'), NO_QUORUM)
+    result = ended(quorum.run('status', 'a'), UNDECIDED)
+    contains(result.stdout, 'undecided')
+    contains(result.stdout, 'quarantine')
+
+
 @case('acquire waits for its turn')
 def _(quorum):
     token = acquired(quorum, 'a', '--ttl', '20s')
