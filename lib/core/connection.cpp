@@ -89,8 +89,9 @@ void connection::lose(std::string_view why, bool refused, time_point now) {
     }
 }
 
-void connection::written(std::size_t bytes) noexcept {
+void connection::written(std::size_t bytes, time_point now) noexcept {
     written_ += bytes;
+    wrote_at_ = std::max(wrote_at_, now);
     counters_.bytes_sent += bytes;
     ++counters_.writes;
 }

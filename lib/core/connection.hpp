@@ -133,7 +133,7 @@ public:
     void opened(time_point now);
     void closed(std::string_view why, time_point now); // also: could not be opened
     void received(std::span<const char> bytes, time_point now);
-    void written(std::size_t bytes) noexcept;
+    void written(std::size_t bytes, time_point now = never) noexcept;
     void time_passed(time_point now);
     /// \}
 
@@ -154,6 +154,8 @@ public:
     std::chrono::nanoseconds round_trip() const noexcept { return round_trip_; }
     /// When the latest reply came.
     time_point heard_at() const noexcept { return heard_at_; }
+    /// When the latest command left, or the latest reply came.
+    time_point active_at() const noexcept { return std::max(heard_at_, wrote_at_); }
     /// Why it is not up.
     const std::string& why_down() const noexcept { return why_down_; }
     /// Not up because the server refused, rather than because it could not be reached.
@@ -305,6 +307,7 @@ private:
     std::string scratch_;
     std::chrono::nanoseconds round_trip_{0};
     time_point heard_at_ = never;
+    time_point wrote_at_ = never;
     time_point clock_asked_at_ = never; // or when a reply last contained the clock
     std::uint64_t queued_ = 0;
     std::uint64_t written_ = 0;
