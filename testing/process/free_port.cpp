@@ -2,6 +2,7 @@
 #include "free_port.hpp"
 
 #include "child_process.hpp"
+#include "stream_socket.hpp"
 
 #include <boost/asio/ip/address_v4.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -23,11 +24,6 @@ namespace {
 
 constexpr int port_min = 10'000;
 constexpr int tries_max = 1'000;
-#if defined(__linux__) && !defined(REDLOCK_PORTABLE)
-constexpr int stream = SOCK_STREAM | SOCK_CLOEXEC;
-#else
-constexpr int stream = SOCK_STREAM;
-#endif
 
 int first_source_port() {
     const int first = std::atoi(read_text("/proc/sys/net/ipv4/ip_local_port_range").c_str());
@@ -43,7 +39,7 @@ int claim([[maybe_unused]] int port) {
     address.sun_family = AF_UNIX;
     std::copy(name.begin(), name.end(), address.sun_path + 1);
     const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    const int descriptor = ::socket(AF_UNIX, stream, 0);
+    const int descriptor = ::socket(AF_UNIX, stream_socket, 0);
     if (descriptor >= 0
         && ::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
         ::close(descriptor);
@@ -57,7 +53,7 @@ int claim([[maybe_unused]] int port) {
 
 bool can_listen(const boost::asio::ip::address& address, std::uint16_t port) {
     const boost::asio::ip::tcp::endpoint endpoint(address, port);
-    const int made = ::socket(endpoint.protocol().family(), stream, 0);
+    const int made = ::socket(endpoint.protocol().family(), stream_socket, 0);
     const int on = 1;
     const bool listens =
         ::setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0

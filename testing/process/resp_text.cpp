@@ -2,10 +2,18 @@
 // and the 1.x interface; types that only the latter has are shown by their text.
 #include "resp_text.hpp"
 
+#include "stream_socket.hpp"
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <hiredis/hiredis.h>
 
+#include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <stdexcept>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace process {
@@ -16,6 +24,19 @@ timeval to_timeval(std::chrono::milliseconds duration) {
     result.tv_sec = duration.count() / 1'000;
     result.tv_usec = duration.count() % 1'000 * 1'000;
     return result;
+}
+
+// hiredis would open a socket that child processes inherit.
+redisContext* connect_to(
+    const sockaddr* address, std::size_t size, const timeval& limit, const std::string& where) {
+    const int made = ::socket(address->sa_family, stream_socket, 0);
+    ::setsockopt(made, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    if (::connect(made, address, static_cast<socklen_t>(size)) != 0) {
+        const int error = errno;
+        ::close(made);
+        throw std::runtime_error("connect to " + where + ": " + std::strerror(error));
+    }
+    return redisConnectFd(made);
 }
 
 } // namespace
@@ -49,17 +70,19 @@ void resp_client::closer::operator()(redisReply* reply) const noexcept {
 }
 
 resp_client::resp_client(
-    const std::string& host, std::uint16_t port, std::chrono::milliseconds timeout)
-    : context_(redisConnectWithTimeout(host.c_str(), port, to_timeval(timeout))) {
+    const std::string& host, std::uint16_t port, std::chrono::milliseconds timeout) {
     const std::string where = host + ":" + std::to_string(port);
+    const boost::asio::ip::tcp::endpoint address(boost::asio::ip::make_address(host), port);
+    context_.reset(connect_to(address.data(), address.size(), to_timeval(timeout), where));
     require_open(where);
     if (redisSetTimeout(context_.get(), to_timeval(timeout)) != REDIS_OK) {
         throw std::runtime_error("cannot set the timeout of " + where);
     }
 }
 
-resp_client::resp_client(const std::filesystem::path& socket)
-    : context_(redisConnectUnix(socket.c_str())) {
+resp_client::resp_client(const std::filesystem::path& socket) {
+    const boost::asio::local::stream_protocol::endpoint address(socket.string());
+    context_.reset(connect_to(address.data(), address.size(), {}, socket.string()));
     require_open(socket.string());
 }
 
