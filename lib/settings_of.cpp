@@ -64,6 +64,9 @@ core::settings settings_of(const config& configuration) {
     out.reconnect_delay_min = configuration.reconnect_delay_min;
     out.reconnect_delay_max = configuration.reconnect_delay_max;
     out.health_check_interval = configuration.health_check_interval;
+    constexpr std::chrono::milliseconds least(100);
+    out.fitness_interval =
+        std::min(configuration.health_check_interval, std::max(configuration.max_ttl / 10, least));
     out.retry_delay_min = configuration.retry_delay_min;
     out.retry_delay_max = configuration.retry_delay_max;
     out.local_handoff_time = configuration.local_handoff_time;

@@ -51,7 +51,7 @@ void connection::opened(time_point now) {
     if (!mine.client_name.empty()) {
         say(command_kind::name_client, {"CLIENT", "SETNAME", mine.client_name}, now);
     }
-    say(command_kind::introduce, {"INFO"}, now);
+    ask_for_info(false, now);
 }
 
 void connection::say(
@@ -248,19 +248,17 @@ void connection::time_passed(time_point now) {
         break;
     case duty::ask_after_health:
         liveness_.checked(now);
-        if (!fitness_.fit || !members_.serves(master_)
-            || (rules_.guarded() && fitness_.quarantined(now))) {
+        if (!serves(now)) {
             introduce_again(now); // the obstacle may disappear, or an operator may remove it
+        } else if (in_flight_.empty() && rules_.guarded()) {
+            ask_for_clock_and_record(now);
         } else if (in_flight_.empty()) {
-            // The bounds on its clock widen while no command is sent, and its record may change.
-            if (rules_.guarded()) {
-                ask_for_clock(now);
-                ask_for_record(now);
-            } else {
-                say(command_kind::ping, {"PING"}, now);
-            }
+            say(command_kind::ping, {"PING"}, now);
         }
         break;
+    }
+    if (up() && !silent() && now >= fitness_due_) {
+        check_health(now);
     }
 }
 

@@ -140,7 +140,9 @@ public:
     /// When `time_passed` must be called next.
     time_point next_due() const noexcept {
         return std::min(
-            liveness_.next_due(oldest()), confirms_soon() ? fitness_.votes_from : forever);
+            {liveness_.next_due(oldest()),
+             confirms_soon() ? fitness_.votes_from : forever,
+             up() && !silent() ? fitness_due_ : forever});
     }
 
     /// Connected and introduced: commands can be sent. It may be silent or not allowed to vote.
@@ -185,6 +187,13 @@ public:
     }
     /// Requires `up()`.
     void ask_for_clock(time_point now);
+    /// Asks whether the server is still fit to vote if that was longer ago than
+    /// `fitness_interval`. Called before each command, so that no vote is older than that.
+    void keep_fit(time_point now) {
+        if (now >= fitness_due_) {
+            check_fitness(now);
+        }
+    }
 
     /// The argument of a script that must not run after `moment` (guarded protocol).
     master_guard guard_until(time_point moment) const noexcept {
@@ -253,9 +262,19 @@ private:
     void settle(std::size_t locks, std::size_t replies, time_point now);
     void handle(const in_flight& command, const reply& answer, time_point now);
     void handle_introduction(const in_flight& command, const reply& answer, time_point now);
-    void introduced(const reply& info, time_point now);
+    void ask_for_info(bool checks, time_point now);
+    void check_fitness(time_point now);
+    void check_health(time_point now);
+    /// Whether it votes, or would if it were not silent.
+    bool serves(time_point now) const {
+        return fitness_.fit && members_.serves(master_)
+               && !(rules_.guarded() && fitness_.quarantined(now));
+    }
+    bool is_unchanged(const server_info& seen, time_point now) const;
+    void introduced(const in_flight& command, const reply& info, time_point now);
+    void send_handshake(bool fit, time_point now);
     void guard_with(std::string_view server);
-    void ask_for_record(time_point now);
+    void ask_for_clock_and_record(time_point now);
     void shook_hands(const in_flight& command, const reply& got, time_point now);
     std::string new_id();
     time_point known_since(const server_info& next, time_point now);
@@ -287,13 +306,15 @@ private:
     std::string server_; // the second word of the record; before it was read, the run id
     std::string guard_;  // formatted arguments of a script: `server_` and the quarantine
     eligibility fitness_;
+    time_point fitness_due_ = forever; // when INFO is sent again
+    std::string evicting_;             // run id of a server that was seen to evict keys
     server_clock clock_;
     std::string promoted_from_;             // the last one that this server reported
     time_point met_ = never;                // when it was first seen, if its uptime
                                             // does not show the age of its data
     std::int64_t quarantine_ends_us_ = 0;   // by the server's clock, as last reported
     time_point quarantine_counted_ = never; // its end by our clock, at the first report
-    std::string stepped_;                   // run id of the server whose memory is to begin now
+    std::string restarts_;                  // run id of the server whose memory is to begin now
     std::chrono::microseconds quarantine_;
 
     reply_reader reader_;

@@ -47,6 +47,9 @@ inline decision present_record_certifies = false;
 inline decision unvouched_extends = false;
 inline decision sent_in_quarantine = false;
 inline decision any_list_votes = false;
+inline decision fitness_asked_once = false;
+inline decision ineligible_votes_count = false;
+inline decision evictions_forgiven = false;
 
 // changes of members
 inline decision change_committed_at_once = false;

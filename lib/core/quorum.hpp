@@ -40,6 +40,8 @@ struct member {
     bool queue_refused = false;         // whether the refusal of the fair queue was logged
     bool stepped = false;               // its clock or ours was stepped, see `judge_steps`
 
+    /// Whether its grants count: false if it is a replica or may evict keys, for example.
+    bool is_fit() const noexcept { return wrong::ineligible_votes_count || link->judgement().fit; }
     /// Whether release notifications of this master can be relied on. If this client is not
     /// permitted to publish, others may not be either.
     bool notifies() const noexcept { return pushes->live() && link->unpublished().empty(); }
@@ -92,6 +94,7 @@ public:
     std::uint64_t
     send(std::size_t master, std::string_view bytes, const sent_command& what, time_point now) {
         links_due_ = std::min(links_due_, later(now, rules_.master_timeout));
+        members_[master].link->keep_fit(now);
         return members_[master].link->send(bytes, what, now);
     }
     /// Requests a new introduction of a server.

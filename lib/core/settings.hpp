@@ -43,6 +43,9 @@ struct settings {
     std::chrono::milliseconds reconnect_delay_min{};
     std::chrono::milliseconds reconnect_delay_max{};
     std::chrono::milliseconds health_check_interval{};
+    /// Interval at which a connected master is asked whether it is still fit to vote: short
+    /// compared with a lease.
+    std::chrono::milliseconds fitness_interval = std::chrono::hours(1);
     std::chrono::milliseconds retry_delay_min{};
     std::chrono::milliseconds retry_delay_max{};
     /// Maximum time between two attempts of a waiter on all masters, with or without notifications.

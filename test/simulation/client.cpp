@@ -50,6 +50,7 @@ core::settings client::settings() const {
     rules.reconnect_delay_min = milliseconds(5);
     rules.reconnect_delay_max = milliseconds(100);
     rules.health_check_interval = milliseconds(what.health_check_ms);
+    rules.fitness_interval = milliseconds(100); // as in production, with leases that short
     rules.retry_delay_min = milliseconds(4);
     rules.retry_delay_max = milliseconds(100);
     rules.pushes = mine_.pushes;

@@ -483,6 +483,32 @@ void network::hush(int master, bool begins) {
     }
 }
 
+void network::let_evict(int master, bool may) {
+    for (unsigned m = 0; m < masters_.size(); ++m) {
+        if (matches(master, m)) {
+            masters_[m].process.info_overrides["maxmemory"] = may ? "1000000" : "0";
+            masters_[m].process.info_overrides["maxmemory_policy"] =
+                may ? "volatile-lru" : "noeviction";
+        }
+    }
+}
+
+// As under the pressure of other data.
+void network::evict(int master) {
+    for (unsigned m = 0; m < masters_.size(); ++m) {
+        std::vector<std::string> found;
+        for (const entry& one : masters_[m].process.data.entries()) {
+            if (one.expires_ms != entry::no_expiry && matches(master, m)) {
+                found.push_back(one.key);
+            }
+        }
+        masters_[m].process.evicted_keys += found.size();
+        for (const std::string& key : found) {
+            say(static_cast<int>(m), {"DEL", key});
+        }
+    }
+}
+
 void network::replace(unsigned master, unsigned by) {
     // All ways there are leave a trace in the counters of commands.
     static constexpr std::array<std::string_view, 2> words{"DEBUG", "RELOAD"};

@@ -82,6 +82,8 @@ public:
     void say(int master, std::initializer_list<std::string_view> words);
     void remove_keys(int master, std::int64_t which);
     void hush(int master, bool begins);
+    void let_evict(int master, bool may);
+    void evict(int master);
     void replace(unsigned master, unsigned by);
     void step(int master, std::int64_t by_us);
     const store& data_of(unsigned master) const { return masters_[master].process.data; }

@@ -106,8 +106,9 @@ enum class fault_kind : std::uint8_t {
     remove_keys,  // DEL, as `amount` says: 1 lock keys, 2 fencing counters, 4 the record
     hush,         // PUBLISH is refused
     deafen,       // notification connections of `client` to the master end, and are then refused
+    evict,        // may evict keys: all with an expiry go after `amount` ns, and at the end again
 };
-inline constexpr std::size_t fault_kinds = 22;
+inline constexpr std::size_t fault_kinds = 23;
 std::string_view to_string(fault_kind) noexcept;
 
 /// `client` or `master` -1: all of them.

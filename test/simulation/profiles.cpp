@@ -503,6 +503,9 @@ constexpr std::array table{
     profile{"mixed-slots", mixture::mixed, keeps_all, add_slot_faults},
     profile{"mixed-all", mixture::mixed, keeps_all, add_all_faults},
 
+    profile{"guarded-evictions", mixture::guarded, keeps_all, add_eviction_faults},
+    profile{"forms-evictions", mixture::guarded, keeps_all, with_forms<add_eviction_faults>},
+
     profile{"guarded-lists", mixture::guarded, keeps_lists, add_list_faults},
     profile{"guarded-changes", mixture::guarded, keeps_lists, add_member_changes},
 };

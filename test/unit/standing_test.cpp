@@ -246,6 +246,98 @@ TEST_CASE("a master that answers READONLY or LOADING introduces itself again and
     }
 }
 
+// Masters whose fitness is asked again each second. They have been admitted for a while.
+struct watched_quorum : virtual_quorum {
+    static redlock::core::settings rules_for(redlock::protocol speaks) {
+        redlock::core::settings rules =
+            speaks == redlock::protocol::guarded ? guarded_settings_for(3) : settings_for(3);
+        rules.quarantine = true;
+        rules.fitness_interval = 1s;
+        return rules;
+    }
+    explicit watched_quorum(redlock::protocol speaks) : virtual_quorum(rules_for(speaks)) {
+        start();
+        run_for(40s);
+    }
+    void let_evict(bool may) {
+        for (const std::size_t i : {0U, 1U}) {
+            masters[i].info_overrides["maxmemory"] = may ? "1000000" : "0";
+            masters[i].info_overrides["maxmemory_policy"] = may ? "volatile-lru" : "noeviction";
+        }
+    }
+    // Until all masters have executed an INFO, whose replies are in flight.
+    void until_asked() {
+        const auto asked = masters[2].count("INFO");
+        REQUIRE(run_while_not([&] { return masters[2].count("INFO") > asked; }));
+    }
+};
+
+constexpr auto ineligible = master_state::ineligible;
+constexpr auto in_quarantine = master_state::quarantined;
+
+TEST_CASE("connected masters that may evict keys stop to vote, and vote again after a quarantine") {
+    const auto speaks = GENERATE(redlock::protocol::plain, redlock::protocol::guarded);
+    const bool busy = GENERATE(false, true);
+    watched_quorum it(speaks);
+    REQUIRE(states(it) == all(3, admitted));
+    const answer held = it.take(renewed());
+    const std::size_t asked = it.masters[2].count("INFO");
+    it.let_evict(true);
+    for (int i = 0; i < 11; ++i) {
+        if (busy) {
+            it.acquire_now(once(), "r" + std::to_string(i));
+        }
+        it.run_for(100ms);
+    }
+    CHECK(it.masters[2].count("INFO") <= asked + 2);
+    CHECK(states(it) == all{ineligible, ineligible, admitted});
+    CHECK(
+        std::ranges::count_if(
+            it.log_lines,
+            [](const std::string& line) {
+                return line.starts_with("m0: does not vote: may evict locks");
+            })
+        == 1);
+    const answer got = it.acquire_now(once(), "other");
+    CHECK(got.why == errc::no_quorum);
+    CHECK(got.votes[0] == vote::error);
+    // Nor for an extension, though the keys are still there.
+    CHECK(it.extend_now(held, 10s) == errc::no_quorum);
+    it.run_for(10s);
+    CHECK(states(it) == all{ineligible, ineligible, admitted});
+    it.let_evict(false);
+    it.run_for(1100ms);
+    CHECK(states(it) == all{in_quarantine, in_quarantine, admitted});
+    it.run_for(40s);
+    CHECK(states(it) == all(3, admitted));
+    CHECK(it.acquire_now(once()).won);
+}
+
+TEST_CASE("a grant that comes after the news that its master may evict keys is not a vote") {
+    watched_quorum it(GENERATE(redlock::protocol::plain, redlock::protocol::guarded));
+    it.until_asked();
+    it.let_evict(true);
+    it.until_asked();
+    REQUIRE(states(it) == all(3, admitted)); // the reply to INFO is in flight
+    const std::size_t sets = it.masters[0].count("SET");
+    const answer got = it.acquire_now(once());
+    CHECK(it.masters[0].count("SET") > sets);
+    CHECK(got.why == errc::no_quorum);
+    CHECK(got.votes[0] == vote::error);
+    CHECK(it.engine.describe(got.ballots, it.now())[0].text.find("evict") != std::string::npos);
+}
+
+TEST_CASE("a master that has evicted keys between two looks is quarantined once") {
+    watched_quorum it(GENERATE(redlock::protocol::plain, redlock::protocol::guarded));
+    it.masters[0].evicted_keys = 3;
+    it.run_for(1100ms);
+    CHECK(states(it) == all{in_quarantine, admitted, admitted});
+    it.run_for(40s);
+    CHECK(states(it) == all(3, admitted));
+    it.run_for(10s);
+    CHECK(states(it) == all(3, admitted));
+}
+
 TEST_CASE("a silent master votes at once, and again as soon as it talks") {
     started_quorum it(checked_each_second(3));
     it.paths[0].hung = true;

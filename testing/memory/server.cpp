@@ -140,6 +140,7 @@ void server::restart(std::string id, std::int64_t wall_us, store kept) {
     former_replication_id.clear();
     scripts_.clear();
     calls_.clear();
+    evicted_keys = 0;
     reset_stats_ = false;
 }
 
@@ -261,6 +262,7 @@ answer server::info(words command) {
     text += "\r\n\r\n# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\r\n"
             "# Persistence\r\nloading:0\r\nasync_loading:0\r\naof_enabled:";
     text += appends ? '1' : '0';
+    text += "\r\n\r\n# Stats\r\nevicted_keys:" + std::to_string(evicted_keys);
     text += "\r\n\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
             "master_failover_state:no-failover\r\nmaster_replid:";
     text += run_id;
@@ -320,6 +322,7 @@ answer server::debug(words) {
 answer server::config(words command) {
     if (same(command[1], "RESETSTAT") && command.size() == 2) {
         calls_.clear();
+        evicted_keys = 0;
         reset_stats_ = true;
         return answer::ok();
     }

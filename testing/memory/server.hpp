@@ -42,6 +42,7 @@ public:
     std::string password; // as `requirepass`; empty: none
     /// Fields of INFO to replace or add.
     std::map<std::string, std::string> info_overrides;
+    std::uint64_t evicted_keys = 0;
     bool refuses_publish = false; // like an ACL without PUBLISH
     bool appends = false;
     std::string appendfsync = "everysec";

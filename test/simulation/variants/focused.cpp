@@ -1,5 +1,6 @@
 #include "focused.hpp"
 
+#include "../operators.hpp"
 #include "../random.hpp"
 
 #include <algorithm>
@@ -498,6 +499,29 @@ void late_grants(plan& what, generator& random) {
     }
 }
 
+// All clients are paused while their masters begin to evict keys, and evict the lock of the first.
+// The second one asks for that lock when it goes on: with its INFO, and before the reply to that.
+void unnoticed_evictions(plan& what, generator& random) {
+    const scene wanted{.speaks = speech::guarded, .ttl_ms = 900};
+    begin(what, wanted);
+    op first = simple(wanted);
+    first.think = 30 * ms;
+    first.end = op::ending::keep;
+    first.fences = random.percent(50);
+    ops_of(what, 0) = {first};
+    op next = simple(wanted);
+    next.think = 150 * ms;
+    next.fences = random.percent(50);
+    ops_of(what, 1) = {next};
+    fault evicts{.kind = fault_kind::evict, .at = 80 * ms};
+    evicts.amount = evictable_after(what) + random.between(0, 20 * ms);
+    evicts.span = evicts.amount + 200 * ms;
+    evicts.master = -1;
+    what.faults.push_back(evicts);
+    what.faults.push_back({fault_kind::pause, 70 * ms, 850 * ms, 0});
+    what.faults.push_back({fault_kind::pause, 70 * ms, evicts.amount + 20 * ms, 1});
+}
+
 constexpr std::string_view all_hold = "A1 to A6";
 
 constexpr std::array focused_table{
@@ -515,6 +539,7 @@ constexpr std::array focused_table{
     profile{"late-raises", mixture::guarded, all_hold, late_raises},
     profile{"heal", mixture::guarded, all_hold, heal},
     profile{"uncertified", mixture::guarded, all_hold, uncertified},
+    profile{"unnoticed-evictions", mixture::guarded, all_hold, unnoticed_evictions},
 };
 
 } // namespace

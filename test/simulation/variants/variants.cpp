@@ -248,6 +248,12 @@ std::span<const variant> variants() {
          "an attach that finds the lock on less than half of the masters removes it there"},
         {81, "own-lease-trusted", "guarded-free-locks", 1, 500, &wrong::own_lease_trusted,
          "a waiter sleeps while its process believes that it has the lock"},
+        {82, "fitness-asked-once", "guarded-evictions", 1, 500, &wrong::fitness_asked_once,
+         "whether a master is fit to vote is asked only at the handshake"},
+        {83, "ineligible-votes-count", "unnoticed-evictions", 1, 200, &wrong::ineligible_votes_count,
+         "a vote counts that a master gave when it was not fit to vote any more"},
+        {84, "evictions-forgiven", "guarded-evictions", 1, 2000, &wrong::evictions_forgiven,
+         "a master that may have evicted keys votes as soon as it does so no more"},
     };
     // clang-format on
     return all;
