@@ -185,7 +185,9 @@ struct metrics {
     std::size_t notification_connections = 0;
     /// Gauge: locks with a subscription to release notifications.
     std::size_t subscriptions = 0;
-    /// Gauge: removals that wait for a master to reconnect. Removals in flight are not included.
+    /// Gauge: removals that cannot be sent yet. They wait for a master to reconnect, for a slow
+    /// master to confirm others (4,096 may be in flight), or for a retry after an error. Removals
+    /// in flight are not included.
     std::size_t pending_removals = 0;
     /// Gauge: members of the quorum. 0: not known yet, or plain protocol.
     std::size_t members = 0;

@@ -70,7 +70,7 @@ void connection::closed(std::string_view why, time_point now) {
 void connection::lose(std::string_view why, bool refused, time_point now) {
     counters_.disconnects += liveness_.connected() ? 1U : 0U;
     liveness_.lost(now);
-    introducing_again_ = false;
+    introducing_again_ = asking_clock_ = false;
     refused_ = refused;
     why_down_ = why;
     output_.clear();

@@ -185,6 +185,10 @@ public:
             events_.clock_stepped(master_, by, now);
         }
     }
+    /// How much later than at `moment` the server may execute a command that must not run after it.
+    std::chrono::nanoseconds clock_error(time_point moment) const noexcept {
+        return clock_.error(moment, rules_);
+    }
     /// Requires `up()`.
     void ask_for_clock(time_point now);
     /// Asks whether the server is still fit to vote if that was longer ago than
@@ -278,6 +282,7 @@ private:
     void shook_hands(const in_flight& command, const reply& got, time_point now);
     std::string new_id();
     time_point known_since(const server_info& next, time_point now);
+    void learn_clock_enough(time_point now);
     void introduction_done(time_point now);
     void say(command_kind kind, std::initializer_list<std::string_view> arguments, time_point now);
     void silence_changed(time_point now);
@@ -297,6 +302,7 @@ private:
     liveness liveness_;
     bool refused_ = false;
     bool introducing_again_ = false;
+    bool asking_clock_ = false; // the introduction ends once its clock is known well enough
     std::string why_down_ = "not connected yet";
     std::string unpublished_;
     bool warned_ = false; // `publish_refused` was reported on this connection

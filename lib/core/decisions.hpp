@@ -22,6 +22,7 @@ inline decision set_without_nx = false;
 inline decision set_then_pexpire = false;
 inline decision busy_counted = false;
 inline decision no_late_check = false;
+inline decision slow_clock_trusted = false;
 inline decision older_grant_counted = false;
 inline decision token_reused = false;
 inline decision rollback_without_compare = false;

@@ -55,6 +55,11 @@ void connection::handle_introduction(
     case command_kind::read_clock:
         if (const auto server_us = read_time(answer)) {
             learn_clock(*server_us, command.sent, now);
+            if (asking_clock_) {
+                learn_clock_enough(now);
+            }
+        } else if (asking_clock_) {
+            introduction_done(now); // its scripts may read the clock
         }
         break;
     case command_kind::read_record:
@@ -296,7 +301,7 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
             }
         }
     }
-    introduction_done(now);
+    learn_clock_enough(now);
     if (fitness_.fit && !restarts_.empty()) { // since this handshake was sent, a step was seen
         introduce_again(now);
     }
@@ -319,8 +324,24 @@ void connection::restart_memory(time_point now) {
     introduce_again(now);
 }
 
+// A handshake that was slow shows the server's clock as badly. Then a late command could be
+// executed as much later, so no command is sent before a reply has been faster.
+void connection::learn_clock_enough(time_point now) {
+    asking_clock_ =
+        !wrong::slow_clock_trusted && fitness_.fit && clock_.is_vague(rules_.master_timeout);
+    if (asking_clock_) {
+        ask_for_clock(now);
+        return;
+    }
+    if (!up()) {
+        clock_.begin_use();
+    }
+    introduction_done(now);
+}
+
 void connection::introduction_done(time_point now) {
     introducing_again_ = false;
+    asking_clock_ = false;
     if (!up()) {
         liveness_.introduced();
         why_down_.clear();

@@ -104,7 +104,7 @@ public:
     /// \{
     /// A lower bound: a call that comes too early finds nothing to do.
     time_point next_due() const noexcept {
-        return std::min({links_due_, judge_steps_at_, list_.next_due()});
+        return std::min({links_due_, names_due_, judge_steps_at_, list_.next_due()});
     }
     /// Does what is due for one master.
     admission_change time_passed(std::size_t master, time_point now);
@@ -203,12 +203,15 @@ private:
     vote vote_of(std::size_t master, time_point now) const;
     void shake_hands(time_point now);
     void find_duplicates(std::size_t changed);
+    time_point yields_at(const member& one) const;
+    void pass_on_votes(time_point now);
 
     const settings& rules_;
     membership list_;
     std::vector<member> members_;
     std::size_t admitted_ = 0;
     time_point links_due_ = forever; // no connection is due before
+    time_point names_due_ = forever; // the vote of a server passes to another name of it
     time_point judge_steps_at_ = forever;
     std::uint32_t adopted_ = 0; // generations of members, at the last look
     bool heard_ = false; // result of `notified_by_quorum` at the last call of `lost_notifications`

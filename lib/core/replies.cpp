@@ -193,10 +193,10 @@ void replies::note_stray(claim& owner, std::size_t master, command_kind what) co
     } else {
         return;
     }
-    // The server's clock is known only within a round trip, so `master_timeout` is added.
-    const time_point until = rules_.guarded() && !sender::sets_natively(owner)
-                                 ? later(refused_from, rules_.master_timeout)
-                                 : owner.expires_at;
+    const time_point until =
+        rules_.guarded() && !sender::sets_natively(owner)
+            ? later(refused_from, masters_[master].link->clock_error(refused_from))
+            : owner.expires_at;
     owner.more->left_behind.until = std::max(owner.more->left_behind.until, until);
 }
 

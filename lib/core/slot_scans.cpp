@@ -166,16 +166,15 @@ void slot_scans::send(
     // Only the guarded protocol uses a script: plain also works where scripts are forbidden. It is
     // rare, and sent whole: no command variant needs to be remembered.
     const bool owners = asking.wants_owners() || !rules_.guarded();
-    std::vector<std::string> keys(owners ? count : 0);
+    const decimal number(count);
     std::vector<std::string_view> words{"MGET"};
-    for (std::uint32_t i = 0; i < keys.size(); ++i) {
+    if (!owners) {
+        words = {"EVAL", scan_slots, number};
+    }
+    std::vector<std::string> keys(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
         assign_slot_key(keys[i], asking.key, first + i);
         words.push_back(keys[i]);
-    }
-    const decimal from(first);
-    const decimal number(count);
-    if (!owners) {
-        words = {"EVAL", scan_slots, "1", asking.key, from, number};
     }
     std::string bytes;
     append_command(bytes, words);

@@ -74,6 +74,7 @@ public:
     void partition(const fault&, bool begins);
     void refuse(const fault&, bool begins);
     void break_connections(const fault&);
+    void slow_handshakes(const fault&, bool begins);
     void stall(int master, bool begins);
     void crash(unsigned master);
     void boot(unsigned master, std::optional<store> data);
@@ -146,6 +147,7 @@ private:
         unsigned blocked_there = 0;
         unsigned blocked_back = 0;
         unsigned refused = 0;
+        nanos slow_handshakes = 0; // by up to this
     };
     struct master {
         server process;

@@ -107,8 +107,9 @@ enum class fault_kind : std::uint8_t {
     hush,         // PUBLISH is refused
     deafen,       // notification connections of `client` to the master end, and are then refused
     evict,        // may evict keys: all with an expiry go after `amount` ns, and at the end again
+    slow_handshake, // handshakes of `client` with the master take up to `amount` ns longer
 };
-inline constexpr std::size_t fault_kinds = 23;
+inline constexpr std::size_t fault_kinds = 24;
 std::string_view to_string(fault_kind) noexcept;
 
 /// `client` or `master` -1: all of them.

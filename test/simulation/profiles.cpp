@@ -131,6 +131,13 @@ void add_in_flight_faults(plan& what, generator& random) {
     what.air.late_percent = 80;
     add_some(what, random, 10, add_break);
     add_some(what, random, 2, add_stall);
+    add_some(what, random, 2, [](plan& plan, generator& source) {
+        fault one{.kind = fault_kind::slow_handshake};
+        one.client = client_or_all(plan, source, 50);
+        one.master = master_or_all(plan, source, 50);
+        one.amount = plan.connect_timeout_ms * ms;
+        add(plan, source, one, plan.faults_end);
+    });
 }
 
 void add_restart_faults(plan& what, generator& random) {

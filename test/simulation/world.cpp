@@ -75,6 +75,7 @@ void world::schedule(const fault& one, std::uint32_t number) {
     case fault_kind::refuse:
     case fault_kind::stall:
     case fault_kind::hush:
+    case fault_kind::slow_handshake:
         if (one.span != no_time) {
             here_.queue.push(one.at + one.span, event_kind::fault_over, number);
         }
@@ -297,6 +298,9 @@ void world::begin_fault(std::uint32_t number) {
     case fault_kind::evict:
         net_.let_evict(one.master, true);
         break;
+    case fault_kind::slow_handshake:
+        net_.slow_handshakes(one, true);
+        break;
     case fault_kind::deafen: {
         fault ended = one;
         ended.only = wire::pushes;
@@ -344,6 +348,9 @@ void world::end_fault(std::uint32_t number) {
         break;
     case fault_kind::hush:
         net_.hush(one.master, false);
+        break;
+    case fault_kind::slow_handshake:
+        net_.slow_handshakes(one, false);
         break;
     case fault_kind::evict:
         net_.evict(one.master);

@@ -159,6 +159,26 @@ TEST_CASE("a first name that was seen second votes when the other is another ser
     CHECK(states(it) == all(3, admitted));
 }
 
+TEST_CASE(
+    "the vote of a server passes to its other name once the first was away for a quarantine") {
+    virtual_quorum it(quarantined(3));
+    it.masters[1].run_id = it.masters[0].run_id;
+    it.start();
+    REQUIRE(states(it) == all{admitted, duplicate, admitted});
+    it.cut_off(0, 30s);
+    CHECK(states(it)[1] == duplicate);
+    it.run_for(1s);
+    CHECK(states(it)[1] == admitted);
+    CHECK(it.acquire_now(once()).won);
+    it.paths[0].reachable = true;
+    it.run_for(10s);
+    CHECK(states(it) == all{duplicate, admitted, admitted}); // never both
+    it.cut_off(1, 20s);
+    CHECK(states(it)[0] == duplicate);
+    it.run_for(20s);
+    CHECK(states(it)[0] == admitted);
+}
+
 TEST_CASE("the log tells once of each master whether it votes, and why it does not") {
     virtual_quorum it(checked_each_second(3));
     it.masters[1].info_overrides["role"] = "slave";

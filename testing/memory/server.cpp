@@ -121,7 +121,27 @@ answer server::from_script(words command) {
     if (!found->in_scripts) {
         return answer::error("ERR This Redis command is not allowed from script");
     }
+    if (declared_keys_only && !has_declared(command)) {
+        return answer::error("ERR Script attempted to access a key that it did not declare");
+    }
     return dispatch(command);
+}
+
+// As a node of a cluster requires, and some forks of Redis.
+bool server::has_declared(words command) const {
+    constexpr std::string_view without_keys[] = {"TIME", "PING", "INFO", "SELECT", "PUBLISH"};
+    constexpr std::string_view all_keys[] = {"DEL", "EXISTS", "MGET"};
+    const auto is_one_of = [&](std::span<const std::string_view> names) {
+        return std::ranges::any_of(
+            names, [&](std::string_view name) { return same(command[0], name); });
+    };
+    if (command.size() < 2 || is_one_of(without_keys)) {
+        return true;
+    }
+    const words keys = command.subspan(1, is_one_of(all_keys) ? command.size() - 1 : 1);
+    return std::ranges::all_of(keys, [&](std::string_view key) {
+        return std::ranges::find(declared_, key) != declared_.end();
+    });
 }
 
 std::uint64_t server::calls(std::string_view name) const {
@@ -188,6 +208,7 @@ answer server::evaluate(words command) {
         }
     }
     const auto keys = static_cast<std::size_t>(*count);
+    declared_ = command.subspan(3, keys);
     const lua_machine::executor execute = [this](words inner) { return from_script(inner); };
     return lua_->run(*what, command.subspan(3, keys), command.subspan(3 + keys), execute);
 }

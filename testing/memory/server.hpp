@@ -43,7 +43,8 @@ public:
     /// Fields of INFO to replace or add.
     std::map<std::string, std::string> info_overrides;
     std::uint64_t evicted_keys = 0;
-    bool refuses_publish = false; // like an ACL without PUBLISH
+    bool refuses_publish = false;    // like an ACL without PUBLISH
+    bool declared_keys_only = false; // refuses scripts that use other keys than KEYS
     bool appends = false;
     std::string appendfsync = "everysec";
     /// Sends a message to the listeners of a channel and returns their number. Empty: there are no
@@ -61,6 +62,7 @@ private:
     void know(const lua_machine::script& one);
     answer dispatch(words command);
     answer from_script(words command);
+    bool has_declared(words command) const;
     answer evaluate(words command);
     answer set(words command);
     answer incr(words);
@@ -99,6 +101,7 @@ private:
 
     lua_machine* lua_;
     std::int64_t now_us_ = 0;
+    words declared_;                                  // keys of the script that runs
     std::vector<const lua_machine::script*> scripts_; // scripts known to EVALSHA
     std::vector<std::pair<const command_entry*, std::uint64_t>> calls_;
     bool reset_stats_ = false;

@@ -254,6 +254,8 @@ std::span<const variant> variants() {
          "a vote counts that a master gave when it was not fit to vote any more"},
         {84, "evictions-forgiven", "guarded-evictions", 1, 2000, &wrong::evictions_forgiven,
          "a master that may have evicted keys votes as soon as it does so no more"},
+        {85, "slow-clock-trusted", "guarded-in-flight", 1, 1000, &wrong::slow_clock_trusted,
+         "the master's clock is taken from the handshake, however long that took"},
     };
     // clang-format on
     return all;
