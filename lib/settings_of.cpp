@@ -40,7 +40,8 @@ core::settings settings_of(const config& configuration) {
             {own ? where.username : configuration.username,
              own ? where.password : configuration.password,
              where.database,
-             configuration.client_name});
+             configuration.client_name,
+             where.transport == transport::tls});
         out.names.push_back(to_string(where));
     }
     if (configuration.protocol == protocol::guarded) {

@@ -84,6 +84,13 @@ masters_without_tls(const redlock::config& how, const std::vector<std::size_t>& 
     return out;
 }
 
+void say_without_tls(const std::vector<std::string>& masters) {
+    say(fmt::format(
+        "{} replied without TLS: enable TLS there (tls-port), or write redis:// in place of "
+        "rediss://",
+        fmt::join(masters, ", ")));
+}
+
 void hint_at_types(const redlock::config& how, const std::string& resource) {
     std::vector<std::future<std::vector<std::string>>> all;
     all.reserve(how.masters.size());
@@ -111,10 +118,7 @@ void hint_at_tls(const redlock::config& how, const std::vector<std::size_t>& unr
         names.push_back(to_string(how.masters[one]));
     }
     if (!names.empty()) {
-        say(fmt::format(
-            "{} replied without TLS: enable TLS there (tls-port), or write redis:// in place of "
-            "rediss://",
-            fmt::join(names, ", ")));
+        say_without_tls(names);
     }
 }
 

@@ -12,7 +12,8 @@ enum class errc : int {
     /// Another owner has the lock, or votes or resources that are needed. A majority of the masters
     /// replied, or the one that the last poll of a waiter asked.
     contended = 1,
-    /// No majority of the configured masters could vote: down, silent, failing or not admitted.
+    /// No majority of the configured masters could vote: down, silent, failing or not admitted. An
+    /// acquire that waits fails with it at once if a quarantine lasts longer than the wait.
     no_quorum,
     /// The replies arrived too late: less of the lease was left than `min_validity` or
     /// `stop_margin`, whichever is larger. Either a majority had granted the lock by then, or no

@@ -114,7 +114,7 @@ public:
     /// - No error: `async_close` was called, or the manager was destroyed.
     /// - `operation_aborted`: the operation was cancelled.
     /// - `errc::closed`: the manager was closed before.
-    /// - `errc::invalid_argument`: `async_run` was called before.
+    /// - `boost::asio::error::already_started`: `async_run` was called before.
     ///
     /// \par Cancellation
     /// Terminal and partial: closes the manager as `async_close` does, then completes.

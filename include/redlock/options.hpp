@@ -115,7 +115,10 @@ struct acquire_options {
     std::chrono::milliseconds ttl{default_ttl};
 
     /// Maximum time to wait for a lock that is held by another owner, or for a quorum that is not
-    /// available yet. Default: 10 s.
+    /// available yet. An acquire that cannot outwait the quarantine of the masters fails at once
+    /// with `errc::no_quorum`. Its message says when the quarantine ends. With the default
+    /// `config::max_ttl`, the quarantine of new masters is longer than the default wait. Range: 0
+    /// or more. Default: 10 s.
     wait_for wait{std::chrono::seconds(10)};
 
     /// Minimum validity of a new lock. If the remaining lease is not longer than this when the

@@ -295,6 +295,7 @@ void acquires::poll_soon(time_point now) {
 }
 
 void acquires::outage_over(time_point now) {
+    outage_reported_ = false;
     for_each_front([&](operation& front) { waiting_.outage_over(front, now); });
 }
 

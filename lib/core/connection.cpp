@@ -22,6 +22,7 @@ void connection::stop(std::string_view why, time_point now) {
 }
 
 void connection::open(time_point now) {
+    said_.clear();
     liveness_.open(now);
     events_.open(master_);
 }
@@ -64,7 +65,7 @@ void connection::say(
 
 void connection::closed(std::string_view why, time_point now) {
     if (liveness_.begun()) {
-        lose(why, false, now);
+        lose(lost_text(up() ? std::string_view() : said_, why), !up() && !said_.empty(), now);
     }
 }
 
@@ -118,12 +119,21 @@ void connection::received(std::span<const char> bytes, time_point now) {
         const reply* const answer = reader_.next();
         if (answer == nullptr) {
             if (!reader_.error().empty()) {
-                lose(reader_.error(), true, now);
+                lose(
+                    up() ? reader_.error()
+                         : not_redis_text(reader_.error(), {bytes.data(), bytes.size()}, secret_),
+                    true,
+                    now);
             }
             break;
         }
         if (in_flight_.empty()) {
-            lose("unsolicited reply", true, now);
+            lose(
+                answer->is_error()
+                    ? "unsolicited reply: " + refusal_of("a command", answer->text, secret_)
+                    : "unsolicited reply",
+                true,
+                now);
             break;
         }
         const in_flight command = in_flight_.front();
@@ -236,7 +246,8 @@ void connection::time_passed(time_point now) {
         break;
     case duty::give_up_opening:
         lose(
-            liveness_.connected() ? not_introduced_text(rules_) : not_connected_text(rules_),
+            liveness_.connected() ? lost_text(said_, not_introduced_text(rules_))
+                                  : not_connected_text(rules_, master_),
             false,
             now);
         break;

@@ -280,6 +280,7 @@ private:
     bool introducing_again_ = false;
     std::string secret_; // that was sent: the next one may be another
     std::string why_down_ = "not connected yet";
+    std::string said_; // an error before the handshake that did not end the connection
     std::string unpublished_;
     bool warned_ = false; // `publish_refused` was reported on this connection
     server_info info_;

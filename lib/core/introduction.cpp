@@ -63,8 +63,11 @@ void connection::handle_introduction(
     case command_kind::publish:
         published(answer.is_error() ? answer.text : std::string_view(), now);
         break;
-    default:
-        break; // PING; CLIENT SETNAME, optional: any reply is fine
+    default:                              // PING; CLIENT SETNAME, optional: any reply is fine
+        if (answer.is_error() && !up()) { // but a server may close the connection after it
+            said_ = refusal_of("CLIENT SETNAME", answer.text, secret_);
+        }
+        break;
     }
 }
 
@@ -75,7 +78,12 @@ void connection::introduced(const reply& answer, time_point now) {
     }
     std::optional<server_info> info = parse_info(answer.text);
     if (!info) {
-        lose("INFO without run_id, role and uptime: not a Redis server, or a proxy", true, now);
+        const bool sentinel = answer.text.find("_mode:sentinel") != std::string_view::npos;
+        lose(
+            sentinel ? "is a sentinel: configure the masters themselves"
+                     : "INFO without run_id, role and uptime: not a Redis server, or a proxy",
+            true,
+            now);
         return;
     }
     const server_capabilities kept = info_.commands;

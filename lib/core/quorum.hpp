@@ -121,6 +121,9 @@ public:
     std::string change_text(time_point now) const;
     bool ready() const noexcept { return admitted_ >= needed(); }
     std::size_t admitted() const noexcept { return admitted_; }
+    /// Returns a time before which quarantines leave no majority, whatever happens to the masters
+    /// without one; `never` if they may be enough.
+    time_point quarantined_until(time_point now) const;
     /// Its connection came up, broke, fell silent or introduced its server again.
     admission_change admission_changed(std::size_t master, time_point now);
     /// The master itself reported that it must not vote for this long; as `connection::quarantine`.

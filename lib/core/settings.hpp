@@ -23,6 +23,7 @@ struct credentials {
     std::string password;
     int database = 0;
     std::string client_name;
+    bool tls = false;
 };
 
 struct settings {

@@ -65,6 +65,53 @@ TEST_CASE("a fresh quorum opens exactly when its quarantine ends, and wakes the 
     CHECK(it.answered(name).won);
 }
 
+TEST_CASE("an acquire whose wait ends before the quarantine does not wait in vain") {
+    virtual_quorum it(quarantined(3));
+    for (virtual_master& server : it.masters) {
+        server.started_us = server.wall_us(it.now());
+    }
+    const auto waits = [&](milliseconds limit) {
+        acquire_options options = once();
+        options.wait = limit;
+        return options;
+    };
+    it.start();
+    const auto quarantine = std::chrono::ceil<milliseconds>(it.engine.rules().quarantine_time());
+    const std::uint64_t second = it.acquire(waits(quarantine), "r2");
+    const answer brief = it.acquire_now(waits(quarantine - 1s), "r1");
+    CHECK(brief.why == errc::no_quorum);
+    CHECK(brief.attempts == 1);
+    CHECK(brief.votes == std::vector<vote>(3, vote::quarantined));
+    it.run_for(quarantine - 1s);
+    CHECK(it.answer_to(second) == nullptr);
+    it.run_for(1s);
+    CHECK(it.answered(second).won);
+}
+
+TEST_CASE("a quarantine ends no wait if the other masters may still be a majority") {
+    virtual_quorum it(quarantined(3));
+    it.masters[0].started_us = it.masters[0].wall_us(it.now());
+    it.masters[2].when = [](const auto&) { return mishap::hang_before; };
+    it.start();
+    acquire_options options = once();
+    options.wait = 10s;
+    const std::uint64_t name = it.acquire(options);
+    it.run_for(2s);
+    CHECK(it.answer_to(name) == nullptr);
+    const auto reported = [&] {
+        return std::ranges::count_if(it.log_lines, [](const std::string& line) {
+            return line.find("waiting for a quorum: 1 of 3 masters vote, 2 are needed: ")
+                   != std::string::npos;
+        });
+    };
+    CHECK(reported() == 1); // early, and once
+    it.run_for(1s);
+    CHECK(reported() == 1);
+    it.masters[2].when = nullptr;
+    it.run_for(7s);
+    CHECK(it.answered(name).won);
+}
+
 TEST_CASE("a master that was restarted under a holder does not vote for another one") {
     started_quorum it(quarantined(3));
     REQUIRE(it.acquire_now(once()).won);
