@@ -47,9 +47,13 @@ core::settings settings_of(const config& configuration) {
         out.members = std::move(members);
         out.founds = configuration.founds_quorum;
         if (configuration.change) {
-            out.change = core::member_change{
-                configuration.change->what == member_change::action::add,
-                configuration.change->master};
+            using action = member_change::action;
+            const auto& [what, master] = *configuration.change;
+            out.unused = what == action::found_unused;
+            out.replaces = what == action::found || out.unused;
+            if (!out.replaces) {
+                out.change = core::member_change{what == action::add, master};
+            }
         }
     }
     out.key_prefix = configuration.key_prefix;

@@ -122,10 +122,15 @@ struct member_change {
     enum class action : std::uint8_t {
         add,    ///< it must reply
         remove, ///< it need not reply
+        /// Founds the quorum with `config::masters`. Replaces at once a list of another client that
+        /// is not final, when each master of this one has replied.
+        found,
+        /// The same, without a quarantine. Requires that no lock can have been on these masters.
+        found_unused,
     };
-    action what = action::add; ///< whether it is added or removed
+    action what = action::add; ///< what is done
     /// Its name: `endpoint::name`, or the address as in `to_string(endpoint)`. It must be one of
-    /// `config::masters`.
+    /// `config::masters`. Empty for `found` and `found_unused`.
     std::string master;
 };
 

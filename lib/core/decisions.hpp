@@ -48,6 +48,11 @@ inline decision unvouched_extends = false;
 inline decision sent_in_quarantine = false;
 inline decision any_list_votes = false;
 
+// founding
+inline decision founded_list_replaced = false;
+inline decision agreed_step_skipped = false;
+inline decision unfinished_list_votes = false;
+
 // changes of members
 inline decision change_committed_at_once = false;
 inline decision plan_overwritten = false;

@@ -29,15 +29,16 @@
 namespace redlock::core {
 
 /// KEYS: record. ARGV: run id, replication id of a promoted server ("-": none), quarantine us,
-/// whether a step of its clock was seen (0 | 1), the id of a record that is written. Optional: a
-/// list with its state, and the id that the record must have for it; without that it must have no
-/// list. A new memory begins, unless the record has this run id and promotion: neither uptime nor
-/// durability counts, because another server may answer under a known address. A new list of
-/// members changes the second word, so that a script that was sent before finds another record. A
-/// final one also moves `born` to where the quarantine ends now: fencing counters that are older
-/// than that start from the clock. Reply {1 if its memory begins now | 0, end of the
-/// quarantine by its clock in us, clock, record} | {-1, 0, clock}: the record has another format,
-/// and is not changed.
+/// 1: a step of its clock was seen | 2: no lock can have been on it when a list is written | 0, the
+/// id of a record that is written. Optional: a list with its state, and the id that the record must
+/// have for it; without that it must have no list. Of a list that replaces another one that was not
+/// final, the memory begins now. A new memory begins, unless the record has this run id and
+/// promotion: neither uptime nor durability counts, because another server may answer under a known
+/// address. A new list of members changes the second word, so that a script that was sent before
+/// finds another record. A final one also moves `born` to where the quarantine ends now: fencing
+/// counters that are older than that start from the clock. Reply {1 if its memory begins now | 0,
+/// end of the quarantine by its clock in us, clock, record} | {-1, 0, clock}: the record has
+/// another format, and is not changed.
 inline constexpr script guarded_handshake{
     lua::clock,
     R"(local e = redis.call('GET', KEYS[1])
@@ -52,8 +53,10 @@ end
 if run ~= ARGV[1] or ARGV[2] ~= '-' then promoted = ARGV[2] end
 if mine ~= list and (id == ARGV[7] and fresh == 0 or not ARGV[7] and list == '') then
   local state = string.byte(mine)
+  if state == 48 and list ~= '' then born = now end
+  if ARGV[4] == '2' then born = 0 end
   list = mine
-  if state and state >= 50 then tag = ':' .. string.sub(ARGV[5], -8) end
+  if state == 50 or state == 51 then tag = ':' .. string.sub(ARGV[5], -8) end
   if state == 51 then born = math.max(born, now - q) end
 end
 local said = string.format('3 %s%s %s %.0f %.0f ', ARGV[1], tag or '', promoted, born, q)

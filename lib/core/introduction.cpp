@@ -112,7 +112,9 @@ void connection::introduced(const reply& answer, time_point now) {
             info_.run_id,
             promoted.empty() ? "-" : promoted,
             quarantine,
-            stepped ? "1" : "0",
+            stepped           ? "1"
+            : proposed.unused ? "2"
+                              : "0",
             id,
             proposed.list,
             proposed.id};
@@ -214,7 +216,7 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
         if (server.starts_with(info_.run_id)) {
             guard_with(server);
         }
-        members_.read(master_, said->record, command.what.record, now);
+        members_.read(master_, said->record, command.what.record, now, fitness_.votes_from);
     } else {
         fitness_.fit = false;
         if (said || got.text.starts_with("WRONGTYPE")) {

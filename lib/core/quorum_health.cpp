@@ -24,7 +24,7 @@ std::string quorum::why_not(std::size_t master, time_point now) const {
     case vote::error:
         return !link.up()              ? link.why_down()
                : !link.judgement().fit ? link.judgement().text
-                                       : list_.why_not(master);
+                                       : list_.why_not(master, now);
     case vote::unreachable:
         return link.why_down();
     default:

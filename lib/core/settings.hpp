@@ -31,6 +31,8 @@ struct settings {
     member_names members;           // names of the masters (membership.hpp); empty: any may vote
     std::optional<member_change> change; // that this client makes
     bool founds = true;                  // whether it founds the quorum
+    bool replaces = false; // at once, a list that is not final; an operator's command does so
+    bool unused = false;   // no lock can have been on the masters when the quorum is founded
     redlock::protocol protocol = protocol::plain;
     std::string key_prefix;
     std::string record_key;

@@ -386,6 +386,31 @@ void add_list_faults(plan& what, generator& random) {
     take_longer(what, random);
 }
 
+// The quorum is founded while clients have other lists, or other names for the same masters; some
+// are corrected, and some replace a list that is not final at once.
+void add_rival_lists(plan& what, generator& random) {
+    add_different_lists(what, random);
+    what.founded = false;
+    for (client_plan& one : what.clients) {
+        one.respelled = random.percent(30);
+        one.replaces = random.percent(40);
+        one.corrected = random.percent(50);
+    }
+    // Masters that do not reply before a list is written to the others.
+    for (std::uint64_t left = random.below(4); left > 0; --left) {
+        fault one{.kind = random.percent(50) ? fault_kind::refuse : fault_kind::stall};
+        one.master = any_master(what, random);
+        one.span = random.between(10 * ms, what.faults_end / 2);
+        what.faults.push_back(one);
+    }
+    for (std::uint64_t left = 1 + random.below(4); left > 0; --left) {
+        fault one{.kind = random.percent(50) ? fault_kind::client_crash : fault_kind::pause};
+        one.client = any_client(what, random);
+        add(what, random, one, 0);
+    }
+    take_longer(what, random);
+}
+
 // Members are added and removed while locks are taken, by several clients at once. In half of the
 // runs masters also lose their records, all but the first.
 void add_member_changes(plan& what, generator& random) {
@@ -505,6 +530,7 @@ constexpr std::array table{
 
     profile{"guarded-lists", mixture::guarded, keeps_lists, add_list_faults},
     profile{"guarded-changes", mixture::guarded, keeps_lists, add_member_changes},
+    profile{"guarded-foundings", mixture::guarded, keeps_lists, add_rival_lists},
 };
 
 // --- Everything except faults --------------------------------------------------------------------

@@ -248,6 +248,15 @@ std::span<const variant> variants() {
          "an attach that finds the lock on less than half of the masters removes it there"},
         {81, "own-lease-trusted", "guarded-free-locks", 1, 500, &wrong::own_lease_trusted,
          "a waiter sleeps while its process believes that it has the lock"},
+        {82, "founded-list-replaced", "guarded-foundings", 1, 1000, &wrong::founded_list_replaced,
+         "a list replaces another one that is agreed or final"},
+        {83, "agreed-step-skipped", "guarded-foundings", 1, 20'000, &wrong::agreed_step_skipped,
+         "a list is final as soon as all its masters had it, and one that is not final is replaced"},
+        {84, "unfinished-list-votes", "guarded-foundings", 1, 1000, &wrong::unfinished_list_votes,
+         "a master votes under a list that is not final"},
+        {85, "replaced-without-id", "guarded-foundings", 1, 20'000, nullptr,
+         "a list is written over a record that is not the one that was read",
+         {{guarded_handshake.text, "(id == ARGV[7] and fresh == 0 or", "(ARGV[7] and fresh == 0 or"}}},
     };
     // clang-format on
     return all;
