@@ -152,10 +152,9 @@ void add_members_command(command_line& to) {
         "command. replace adds the new master and then removes the old one, in the other order if "
         "the old\n"
         "one does not reply.\n"
-        "found makes the list of masters that of the quorum. It replaces another list at once if "
-        "that one is\n"
-        "not final, and never one that is. Otherwise the first client that takes a lock founds the "
-        "quorum.\n"
+        "With found the list of masters becomes that of the quorum. It replaces another list at "
+        "once if that\n"
+        "one is not final.\n"
         "Exits with 201 if the quorum has not been founded, or if the list of masters is "
         "outdated.");
     made.add_option("ACTION", wanted->what, "add, remove, replace or found; default: show")

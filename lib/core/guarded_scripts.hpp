@@ -28,10 +28,10 @@
 
 namespace redlock::core {
 
-/// KEYS: record. ARGV: run id, replication id of a promoted server ("-": none), quarantine us,
-/// 1: a step of its clock was seen | 2: no lock can have been on it when a list is written | 0, the
-/// id of a record that is written. Optional: a list with its state, and the id that the record must
-/// have for it; without that it must have no list. Of a list that replaces another one that was not
+/// KEYS: record. ARGV: run id, replication id of a promoted server ("-": none), quarantine us, a
+/// digit, the id of a record that is written. The digit is 1 if a step of its clock was seen, 2 if
+/// no lock can have been on it when a list is written, or 0. Optional: a list with its state, and
+/// the id that the record must have for it; without that it must have no list. With a list that replaces another one that was not
 /// final, the memory begins now. A new memory begins, unless the record has this run id and
 /// promotion: neither uptime nor durability counts, because another server may answer under a known
 /// address. A new list of members changes the second word, so that a script that was sent before

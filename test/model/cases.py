@@ -242,7 +242,6 @@ GROUPS |= {
         wrong('founding', 'replaced_unread', EXCLUSION, **ONE_IN_COMMON),
         wrong('founding', 'unfinished_counts', EXCLUSION),
         wrong('founding', 'returned_without_evidence', EXCLUSION, FORGETS=1),
-        wrong('founding', 'returned_by_one', EXCLUSION, FORGETS=2),
         wrong('founding', 'any_list_served', EXCLUSION, MASTERS=3, SECOND=1),
         wrong('founding', 'no_quarantine', EXCLUSION, FORGETS=1, MASTERS=3, SECOND=1 + 2 + 4),
         # Without the second step: not even a number of masters to read before another list is replaced is enough.
@@ -393,6 +392,7 @@ LARGE = [
     wrong('certificate', 'record_adopted', EXCLUSION, **FLUSHED, ATTEMPTS=2),
     wrong('certificate', 'vouched_by_missing', EXCLUSION, HELD=1, ROUNDS=2, FAULTS=2, ONLY=FLUSH + BROKEN),
     holds('founding', 'two losses', FORGETS=2),
+    redundant('founding', 'returned_by_one', FORGETS=2),
     holds('changes', 'one is added, two losses', FORGETS=2),
     holds('changes', 'one of four is removed, two losses', FORGETS=2, **REMOVED_OF_FOUR),
     holds('changes', 'one is added, another removed, and a round', FORGETS=1, ROUNDS=1, **ADDED_REMOVED),

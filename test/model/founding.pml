@@ -255,13 +255,14 @@ inline new_record(m, what)
 
 #define LASTS(r) (whole[NAME_OF(r)])
 
-/* Of each other list that has this master, another one in common keeps this list. */
+/* Another one of the masters in common keeps this list, as what nothing replaces. */
 inline look_kept(m)
 {
     common = false;
     remembered = false;
     for (i : 0 .. MASTERS - 1) {
-        remembered = remembered || (i != m && IN(i, FIRST & SECOND & THIRD) && SAME_LIST(record[i], record[m]));
+        remembered = remembered || (i != m && IN(i, FIRST & SECOND & THIRD) && SAME_LIST(record[i], record[m]) &&
+            record[i] >= LASTING(NAME_OF(record[i])));
         common = common || (i == m && IN(i, FIRST & SECOND & THIRD))
     }
     i = 0
