@@ -13,8 +13,6 @@
 namespace asio = boost::asio;
 
 asio::awaitable<void> first_lock(redlock::lock_manager& manager) {
-    std::cout << "waiting for the lock; masters that were just started vote after some 6 s"
-              << std::endl;
     redlock::acquire_options options;
     options.ttl = std::chrono::seconds(5);   // renewed as long as `lock` lives
     options.wait = std::chrono::seconds(20); // at most: for masters, and for a release
@@ -32,6 +30,7 @@ int main(int argc, char** argv) try {
     // The longest lease of all your programs. Masters that restarted less than this ago do not
     // vote, so with new masters the program begins by waiting for as long.
     config.max_ttl = std::chrono::seconds(5);
+    config.log = redlock::log_to_stderr(); // says what is waited for, after a second
 
     asio::io_context io;
     redlock::lock_manager manager(io, config); // throws if the config is wrong

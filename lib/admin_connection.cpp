@@ -1,4 +1,6 @@
 #include "core/append_command.hpp"
+#include "core/login.hpp"
+#include "core/reasons.hpp"
 #include "core/resp.hpp"
 #include "net/open_socket.hpp"
 #include "net/settings_file.hpp"
@@ -81,6 +83,7 @@ public:
 
     void open() {
         connect();
+        open_ = true;
         if (where_.transport == transport::tls) {
             shake_hands();
         }
@@ -110,9 +113,19 @@ public:
         std::string out;
         core::append_command(out, words);
         const auto deadline = std::chrono::steady_clock::now() + limit;
-        with_stream([&](auto& stream) {
-            return within(limit, asio::async_write(stream, asio::buffer(out), asio::deferred));
-        });
+        std::string unwritten; // why; what the server said before is read nevertheless
+        try {
+            with_stream([&](auto& stream) {
+                return within(limit, asio::async_write(stream, asio::buffer(out), asio::deferred));
+            });
+        } catch (const connection_error& error) {
+            if (hangs_) {
+                throw;
+            }
+            unwritten = error.what();
+            broken_ = false;
+        }
+        std::size_t size = 0;
         while (true) {
             if (const core::reply* const found = reader_.next()) {
                 std::span<const core::reply> rest = found->elements;
@@ -123,17 +136,26 @@ public:
                 return reply_of(*found, rest);
             }
             if (!reader_.error().empty()) {
-                throw connection_error(reader_.error());
+                throw connection_error(
+                    core::not_redis_text(reader_.error(), {received_.data(), size}, secret_));
             }
             const auto left =
                 std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
             if (left.count() <= 0) { // a slow trickle of bytes is not a reply
                 throw connection_error(fmt::format("no reply within {} ms", limit.count()));
             }
-            const std::size_t size = with_stream([&](auto& stream) {
-                return within(
-                    left, stream.async_read_some(asio::buffer(received_), asio::deferred));
-            });
+            try {
+                size = with_stream([&](auto& stream) {
+                    return within(
+                        left, stream.async_read_some(asio::buffer(received_), asio::deferred));
+                });
+            } catch (const connection_error&) {
+                if (!unwritten.empty()) {
+                    throw connection_error(unwritten);
+                }
+                throw;
+            }
+            heard_ = true;
             reader_.feed(std::span(received_).first(size));
         }
     }
@@ -149,15 +171,24 @@ private:
         io_.restart();
         io_.run_for(limit);
         try {
-            broken_ = result.wait_for(milliseconds(0)) != std::future_status::ready;
-            if (broken_) { // the operation refers to variables of the caller: never run again
+            broken_ = hangs_ = result.wait_for(milliseconds(0)) != std::future_status::ready;
+            if (hangs_) { // the operation refers to variables of the caller: never run again
                 throw connection_error(fmt::format("no reply within {} ms", limit.count()));
             }
             return result.get();
         } catch (const boost::system::system_error& error) {
             broken_ = true;
-            throw connection_error(error.code().message());
+            throw connection_error(why_failed(error.code()));
         }
+    }
+
+    std::string why_failed(const error_code& error) const {
+        const bool closed = error == asio::error::eof || error == asio::error::connection_reset;
+        std::string out = error.message();
+        if (closed && open_ && !heard_ && where_.transport == transport::tcp) {
+            out += net::may_need_tls;
+        }
+        return out.append(net::advice_on_tls(error));
     }
 
     void connect() {
@@ -234,21 +265,19 @@ private:
 
     void log_in() {
         const std::string& user = where_.password.empty() ? how_.username : where_.username;
-        std::string password = where_.password.empty() ? how_.password : where_.password;
+        secret_ = where_.password.empty() ? how_.password : where_.password;
         if (where_.password.empty() && !how_.password_file.empty()) {
             try {
-                password = net::password_of_file(how_.password_file);
+                secret_ = net::password_of_file(how_.password_file);
             } catch (const net::unusable_file& bad) {
                 throw connection_error(bad.reason());
             }
         }
-        if (!password.empty()) {
-            const reply answer = user.empty() ? ask({"AUTH", password}, how_.connect_timeout)
-                                              : ask({"AUTH", user, password}, how_.connect_timeout);
+        if (!secret_.empty()) {
+            const reply answer = user.empty() ? ask({"AUTH", secret_}, how_.connect_timeout)
+                                              : ask({"AUTH", user, secret_}, how_.connect_timeout);
             if (answer.failed()) {
-                // The text may contain what the server did not understand, such as a password.
-                throw connection_error(fmt::format(
-                    "{}: AUTH was refused", answer.text.substr(0, answer.text.find(' '))));
+                throw connection_error(core::refusal_of("AUTH", answer.text, secret_));
             }
         }
         if (where_.database != 0) {
@@ -262,7 +291,11 @@ private:
 
     endpoint where_;
     config how_;
+    std::string secret_; // the password that was sent
     bool broken_ = false;
+    bool hangs_ = false; // an operation has not ended
+    bool open_ = false;
+    bool heard_ = false; // the server has sent anything
     asio::io_context io_;
     any_socket socket_;
 #if REDLOCK_HAS_TLS

@@ -126,12 +126,17 @@ validation check_change(const config& config) {
         return {};
     }
     using action = member_change::action;
-    if (validation valid = beyond("change.what", config.change->what, action::remove); !valid) {
+    if (validation valid = beyond("change.what", config.change->what, action::found_unused);
+        !valid) {
         return valid;
     }
     const std::string& master = config.change->master;
     if (config.protocol == protocol::plain) {
         return against("change", master, "only the guarded protocol has members");
+    }
+    if (config.change->what >= action::found) {
+        return master.empty() ? validation()
+                              : against("change.master", master, "it must be empty for a founding");
     }
     if (std::ranges::count(config.masters, master, detail::member_name) == 0) {
         return against("change.master", master, "it must be in the list of masters, by its name");

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <initializer_list>
 #include <iterator>
+#include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
@@ -46,6 +47,24 @@ std::string listed(const Masters& masters, Describe describe) {
         out.append(describe(one));
     }
     return out;
+}
+
+// How long to wait if a quarantine is what too few votes come from.
+std::string of_quarantine(const diagnostics& it, std::size_t voted) {
+    std::vector<std::chrono::milliseconds> left;
+    for (const master_vote& one : it.votes) {
+        if (one.vote == vote::quarantined && one.time_left) {
+            left.push_back(*one.time_left);
+        }
+    }
+    if (voted >= it.quorum || voted + left.size() < it.quorum) {
+        return {};
+    }
+    std::ranges::sort(left);
+    const auto longest = std::chrono::ceil<std::chrono::seconds>(left[it.quorum - voted - 1]);
+    return fmt::format(
+        "; the quarantine of new, restarted or emptied masters ends in {} s: wait longer than that",
+        longest.count());
 }
 
 } // namespace
@@ -228,6 +247,7 @@ std::string message_of(const error_code& error, const diagnostics& it) {
         const auto pending = count(vote::pending);
         return pending == 0
                    ? fmt::format("no quorum: {} of {} masters could vote", voted, it.votes.size())
+                         + of_quarantine(it, static_cast<std::size_t>(voted))
                    : fmt::format(
                        "no quorum: {} of {} masters voted, {} pending",
                        voted,

@@ -32,7 +32,8 @@ void manager_impl::run(handler<error_code> done) {
         if (!engine().closing() && logs(log_level::error)) {
             log(log_level::error, "refused: async_run was called before; a manager runs once");
         }
-        complete(io(), std::move(done), engine().closing() ? errc::closed : errc::invalid_argument);
+        const error_code twice = boost::asio::error::already_started;
+        complete(io(), std::move(done), engine().closing() ? errc::closed : twice);
         return;
     }
     on_cancel(done, with_effects, [this](std::uint64_t) {

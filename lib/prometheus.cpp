@@ -163,7 +163,7 @@ constexpr family families[] = {
     {"redlock_losses_total", "Held locks that were lost, by reason.", losses},
     {"redlock_releases_total", "Finished releases, by result.", releases},
     {"redlock_pending_removals",
-     "Removals that a master has not confirmed yet.",
+     "Removals that wait for a master that is away or slow.",
      value<&metrics::pending_removals>},
     {"redlock_removals_repeated_total",
      "Removals sent again after a connection had broken.",

@@ -40,16 +40,21 @@ core::settings settings_of(const config& configuration) {
             {own ? where.username : configuration.username,
              own ? where.password : configuration.password,
              where.database,
-             configuration.client_name});
+             configuration.client_name,
+             where.transport == transport::tls});
         out.names.push_back(to_string(where));
     }
     if (configuration.protocol == protocol::guarded) {
         out.members = std::move(members);
         out.founds = configuration.founds_quorum;
         if (configuration.change) {
-            out.change = core::member_change{
-                configuration.change->what == member_change::action::add,
-                configuration.change->master};
+            using action = member_change::action;
+            const auto& [what, master] = *configuration.change;
+            out.unused = what == action::found_unused;
+            out.replaces = what == action::found || out.unused;
+            if (!out.replaces) {
+                out.change = core::member_change{what == action::add, master};
+            }
         }
     }
     out.key_prefix = configuration.key_prefix;
@@ -64,6 +69,9 @@ core::settings settings_of(const config& configuration) {
     out.reconnect_delay_min = configuration.reconnect_delay_min;
     out.reconnect_delay_max = configuration.reconnect_delay_max;
     out.health_check_interval = configuration.health_check_interval;
+    constexpr std::chrono::milliseconds least(100);
+    out.fitness_interval =
+        std::min(configuration.health_check_interval, std::max(configuration.max_ttl / 10, least));
     out.retry_delay_min = configuration.retry_delay_min;
     out.retry_delay_max = configuration.retry_delay_max;
     out.local_handoff_time = configuration.local_handoff_time;

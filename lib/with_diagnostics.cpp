@@ -4,29 +4,40 @@
 
 #include <boost/asio/error.hpp>
 
+#include <string>
+#include <utility>
+
 namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace {
 
-boost::system::system_error with_votes(const error_code& error, const diagnostics& why) {
+struct explanation : diagnostics {
+    std::string text;
+};
+
+std::shared_ptr<const diagnostics> with_text(const error_code& error, diagnostics why) {
     std::string text;
     if (!why.resource.empty()) {
         // Not by operator+: g++ 12 warns of overlapping copies there with -O3 (-Wrestrict).
-        text.append(1, '\'').append(detail::printable(why.resource)).append(1, '\'');
+        text.append(1, '\'').append(detail::printable(why.resource)).append("': ");
     }
-    // Without an attempt the message may be that of the error, which follows.
-    if (!why.message.empty() && (why.attempts > 0 || why.message != error.message())) {
-        text.append(text.empty() ? "" : ": ").append(to_string(why));
-    }
-    return text.empty() ? boost::system::system_error(error)
-                        : boost::system::system_error(error, text);
+    // Without an attempt no master was asked, and the message may be that of the error.
+    const bool unasked = why.attempts == 0 && why.message == error.message();
+    text.append(why.message.empty() || unasked ? error.message() : to_string(why));
+    text.append(" [").append(error.category().name()).append(":");
+    text.append(std::to_string(error.value())).append("]");
+    return std::make_shared<const explanation>(explanation{std::move(why), std::move(text)});
 }
 
 } // namespace
 
 error_with_diagnostics::error_with_diagnostics(const error_code& error, diagnostics why)
-    : system_error(with_votes(error, why)),
-      why_(std::make_shared<const diagnostics>(std::move(why))) {}
+    : system_error(error),
+      why_(with_text(error, std::move(why))) {}
+
+const char* error_with_diagnostics::what() const noexcept {
+    return static_cast<const explanation&>(*why_).text.c_str();
+}
 
 std::exception_ptr detail::explained(const error_code& error, diagnostics why) {
     // These errors are decided before an attempt: `why` is from an earlier attempt or empty.

@@ -4,6 +4,7 @@
 #include "exit_code.hpp"
 #include "hints.hpp"
 #include "json.hpp"
+#include "patience.hpp"
 #include "session.hpp"
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace cli {
@@ -56,7 +58,8 @@ int acquire(const acquire_wishes& mine, const settings& common) {
     wanted.renew = redlock::renewal::off;
     session now(std::move(configuration));
     wanted.wait = now.settle_for(wanted.wait);
-    const patience patient(now, mine.lock.resource, wanted.wait);
+    std::optional<patience> patient(
+        std::in_place, now, fmt::format("'{}'", printable(mine.lock.resource)), wanted.wait);
     redlock::diagnostics why;
     redlock::lock lock;
     std::signal(SIGPIPE, SIG_IGN); // a closed pipe is reported as an error of the print
@@ -68,6 +71,7 @@ int acquire(const acquire_wishes& mine, const settings& common) {
             });
         }
     } catch (const boost::system::system_error& error) {
+        patient.reset(); // its line ends
         if (now.signal() == 0) {
             const int status = refused(mine, common.json, error, why);
             hint_at_votes(now.how(), mine.lock.resource, why);

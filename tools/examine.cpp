@@ -64,7 +64,11 @@ public:
         read_info();
         // One name, one server: a proxy that distributes its connections shows here.
         connection other(where, how);
-        out_.run_id_of_other_connection = fields_of(other.ask({"INFO", "server"}).text)["run_id"];
+        const reply server = info_of(other, {"INFO", "server"});
+        out_.run_id_of_other_connection = fields_of(server.text)["run_id"];
+        if (out_.is_sentinel()) {
+            return; // it has none of what follows
+        }
         out_.record = redlock::admin::keys_of(how, "").record;
         if (how.protocol == redlock::protocol::guarded) {
             read_record(other);
@@ -83,6 +87,9 @@ public:
 
     // The best of several: the shorter the round trip, the more exact the time of the reading.
     void look_at_clock() {
+        if (out_.is_sentinel()) {
+            return;
+        }
         std::optional<clock_sample> best;
         for (int i = 0; i < clock_samples; ++i) {
             const auto before = redlock::clock::now();
@@ -105,12 +112,18 @@ public:
     }
 
 private:
-    void read_info() {
-        reply info = master_.ask({"INFO"});
-        if (info.failed() && info.text.starts_with("NOAUTH")) { // as it will refuse all others
-            out_.wants_password = true;
+    // A server that refuses INFO for another reason than its ACL refuses everything.
+    reply info_of(connection& from, const std::vector<std::string_view>& words) {
+        reply info = from.ask(words);
+        if (info.failed() && !forbidden(info)) {
+            out_.wants_password = info.text.starts_with("NOAUTH");
             throw connection_error(info.text);
         }
+        return info;
+    }
+
+    void read_info() {
+        const reply info = info_of(master_, {"INFO"});
         if (info.failed()) {
             out_.permissions.push_back({"+info", true, info.text});
         }
@@ -237,6 +250,11 @@ std::string facts::operator[](const std::string& field) const {
 std::string facts::parameter(const std::string& name) const {
     const auto found = configuration.find(name);
     return found == configuration.end() ? "" : found->second;
+}
+
+bool facts::is_sentinel() const {
+    // Of Valkey, the second.
+    return (*this)["redis_mode"] == "sentinel" || (*this)["server_mode"] == "sentinel";
 }
 
 bool facts::keeps_locks() const {

@@ -54,6 +54,7 @@ struct facts {
     std::string operator[](const std::string& field) const;
     /// A parameter of CONFIG GET, or an empty string.
     std::string parameter(const std::string& name) const;
+    bool is_sentinel() const;
     /// Whether a restart loses no lock.
     bool keeps_locks() const;
 };

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <utility>
 
@@ -54,9 +55,11 @@ public:
                 "reachable",
                 "not reachable: " + it_.unreachable
                     + (it_.without_tls ? "; the server replies without TLS" : ""),
-                it_.without_tls
-                    ? "enable TLS there (tls-port), or write redis:// in place of rediss://"
-                    : "check that it runs, and check address, password and TLS");
+                std::string(remedy()));
+            return;
+        }
+        if (it_.is_sentinel()) {
+            add(severity::broken, "role", "is a sentinel", "list the masters instead");
             return;
         }
         kind();
@@ -76,6 +79,37 @@ private:
         out_.push_back({level, std::move(check), it_.endpoint, std::move(what), std::move(change)});
     }
 
+    // What to change about a server that cannot be used, by what it said or by the error.
+    std::string_view remedy() const {
+        struct row {
+            std::string_view part;
+            std::string_view remedy;
+        };
+        constexpr std::string_view login =
+            "correct the user and the password: --username, --password-file, or in its URL; give "
+            "none if it has none";
+        static constexpr std::array rows{
+            row{"rediss://", "write rediss:// in place of redis://"},
+            row{"DENIED", "set a password there (requirepass), and give it to all clients"},
+            row{"max number of clients", "raise maxclients there; CLIENT LIST shows its clients"},
+            row{"WRONGPASS", login},
+            row{"AUTH", login},
+            row{"refused", "start it; check its port, its bind address and firewalls"},
+            row{"Host not found", "correct the host in its URL, or the resolver"},
+            row{"certificate", "correct --tls-ca-file, --tls-server-name or the host in its URL"},
+            row{"malformed reply", "correct the port: this is not a Redis server"},
+            row{"DB index", "correct the database in its URL, or raise databases there"},
+        };
+        if (it_.without_tls) {
+            return "enable TLS there (tls-port), or write redis:// in place of rediss://";
+        }
+        const auto found = std::ranges::find_if(rows, [&](const row& one) {
+            return it_.unreachable.find(one.part) != std::string::npos;
+        });
+        return found != rows.end() ? found->remedy
+                                   : "check that it runs, and check address, password and TLS";
+    }
+
     void kind() {
         if (it_["run_id"].empty()) {
             add(severity::broken,
@@ -90,17 +124,16 @@ private:
                 "two connections to this address reached two servers: a load balancer or a proxy",
                 "connect to one server, without a load balancer");
         }
-        if (it_["redis_mode"] == "sentinel" || it_["server_mode"] == "sentinel") { // of Valkey
-            add(severity::broken, "role", "is a sentinel", "list a master instead");
-        }
         if (it_["cluster_enabled"] == "1") {
-            const bool works = it_.write_refusal.empty() && it_.script_refusal.empty();
+            const std::string& refusal =
+                it_.write_refusal.empty() ? it_.script_refusal : it_.write_refusal;
+            const bool works = refusal.empty();
             add(works ? severity::warning : severity::broken,
                 "slots",
                 fmt::format(
                     "is a node of a cluster: keys move with their hash slots, and a lock and the "
                     "memory record are in two slots{}",
-                    works ? "" : " (" + it_.write_refusal + it_.script_refusal + ")"),
+                    works ? "" : " (" + refusal + ")"),
                 "use servers with cluster-enabled no");
         } else if (!it_.write_refusal.empty()) {
             add(severity::broken,

@@ -60,6 +60,10 @@ wrong_types(const redlock::endpoint& where, const redlock::config& how, std::str
     return out;
 }
 
+bool is_out_of_memory(std::string_view text) {
+    return text.find("OOM command not allowed") != std::string_view::npos;
+}
+
 bool is_type_error(std::string_view text) {
     return text.find("WRONGTYPE") != std::string_view::npos;
 }
@@ -82,6 +86,13 @@ masters_without_tls(const redlock::config& how, const std::vector<std::size_t>& 
         }
     }
     return out;
+}
+
+void say_without_tls(const std::vector<std::string>& masters) {
+    say(fmt::format(
+        "{} replied without TLS: enable TLS there (tls-port), or write redis:// in place of "
+        "rediss://",
+        fmt::join(masters, ", ")));
 }
 
 void hint_at_types(const redlock::config& how, const std::string& resource) {
@@ -111,10 +122,7 @@ void hint_at_tls(const redlock::config& how, const std::vector<std::size_t>& unr
         names.push_back(to_string(how.masters[one]));
     }
     if (!names.empty()) {
-        say(fmt::format(
-            "{} replied without TLS: enable TLS there (tls-port), or write redis:// in place of "
-            "rediss://",
-            fmt::join(names, ", ")));
+        say_without_tls(names);
     }
 }
 
@@ -128,10 +136,20 @@ void hint_at(
         hint_at_types(how, resource);
     }
     std::vector<std::size_t> unreachable;
+    std::vector<std::string> full;
     for (std::size_t i = 0; i < votes.size(); ++i) {
         if (votes[i].vote == redlock::vote::unreachable) {
             unreachable.push_back(i);
         }
+        if (is_out_of_memory(votes[i].text)) {
+            full.push_back(to_string(how.masters[i]));
+        }
+    }
+    if (!full.empty()) {
+        say(fmt::format(
+            "on {}: maxmemory is reached, so new locks are refused; held locks can be extended and "
+            "released. Delete other data, or raise the limit: CONFIG SET maxmemory",
+            fmt::join(full, ", ")));
     }
     hint_at_tls(how, unreachable);
 }

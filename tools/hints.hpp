@@ -16,6 +16,9 @@ namespace cli {
 std::vector<std::size_t>
 masters_without_tls(const redlock::config& how, const std::vector<std::size_t>& unreachable);
 
+/// Prints that these masters, whose URLs ask for TLS, replied without it.
+void say_without_tls(const std::vector<std::string>& masters);
+
 /// Prints which keys of the lock have a type that no lock has, and how to remove them.
 void hint_at_types(const redlock::config& how, const std::string& resource);
 

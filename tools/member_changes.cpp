@@ -214,6 +214,48 @@ void say_awaited(
     }
 }
 
+// Founds the quorum with this list, unless another one is final.
+redlock::health
+found(const change& wanted, redlock::config how, redlock::health now, bool only_shows) {
+    const auto refuse_final = [&] {
+        if (std::ranges::any_of(now.masters, [](const auto& one) { return one.generation > 0; })) {
+            throw failure(
+                exit_code::no_quorum,
+                "another list is final, and is not replaced: " + printable(to_string(now)));
+        }
+    };
+    if (!now.members.empty()) {
+        say("the quorum has been founded already");
+        return now;
+    }
+    refuse_final();
+    if (only_shows) {
+        say("it would found the quorum with the masters of this list");
+        return now;
+    }
+    how.change = wanted;
+    how.founds_quorum = true;
+    session founder(how);
+    for (std::string said;;) {
+        now = founder.manager.get_health();
+        if (!now.members.empty()) {
+            return now;
+        }
+        refuse_final();
+        if (now.change != said && std::ranges::all_of(now.masters, [](const auto& one) {
+                return one.state != redlock::master_state::connecting;
+            })) {
+            said = now.change;
+            say(printable(said));
+        }
+        if (founder.pause(std::chrono::milliseconds(20))) {
+            throw failure(
+                static_cast<exit_code>(128 + founder.signal()),
+                "stopped; the same command, or a client with this list, continues the founding");
+        }
+    }
+}
+
 // Ends when the change is final.
 void make(const change& wanted, redlock::config how) {
     how.change = wanted;
@@ -258,6 +300,9 @@ make_changes(const std::vector<change>& wanted, const redlock::config& how, bool
             now = before.manager.get_health();
         }
         refuse_outdated(now, how);
+        if (wanted.front().what >= action::found) {
+            return found(wanted.front(), how, std::move(now), only_shows);
+        }
         refuse_unknown(now);
         const std::vector<change> steps = steps_of(wanted, now, how);
         if (steps.empty()) {

@@ -18,10 +18,11 @@ namespace cli {
 namespace {
 
 struct member_wishes {
-    std::string what; // "add", "remove", "replace"; empty: show
+    std::string what; // "add", "remove", "replace", "found"; empty: show
     std::string master;
     std::string replacement;
     bool only_shows = false;
+    bool unused = false; // the masters that found a quorum
 };
 
 std::string joined(const std::vector<std::string>& names) {
@@ -84,6 +85,9 @@ void show(const redlock::health& now, const redlock::config& how, bool as_json) 
 
 std::vector<redlock::member_change> changes_of(const member_wishes& wanted) {
     using enum redlock::member_change::action;
+    if (wanted.what == "found") {
+        return {{wanted.unused ? found_unused : found, ""}};
+    }
     if (wanted.what == "replace") {
         return {{add, wanted.replacement}, {remove, wanted.master}};
     }
@@ -135,11 +139,12 @@ void add_members_command(command_line& to) {
     const auto wanted = std::make_shared<member_wishes>();
     CLI::App& made = to.add(
         "members",
-        "Show the members of the quorum, add, remove or replace one",
+        "Show the members of the quorum, add, remove or replace one, or found it",
         "  redlock members\n"
         "  redlock members add 10.0.0.14:6379 --masters ...    # a list with the new master\n"
         "  redlock members remove 10.0.0.11:6379\n"
-        "  redlock members replace 10.0.0.11:6379 10.0.0.14:6379 --masters ...    # with both\n\n"
+        "  redlock members replace 10.0.0.11:6379 10.0.0.14:6379 --masters ...    # with both\n"
+        "  redlock members found --new    # masters that have never had a lock\n\n"
         "Locks can be taken during that time. All masters that stay must reply, and the command "
         "waits for\n"
         "them. A change takes the length of a quarantine. One that was interrupted is continued by "
@@ -147,18 +152,32 @@ void add_members_command(command_line& to) {
         "command. replace adds the new master and then removes the old one, in the other order if "
         "the old\n"
         "one does not reply.\n"
+        "With found the list of masters becomes that of the quorum. It replaces another list at "
+        "once if that\n"
+        "one is not final.\n"
         "Exits with 201 if the quorum has not been founded, or if the list of masters is "
         "outdated.");
-    made.add_option("ACTION", wanted->what, "add, remove or replace; default: show")
-        ->type_name("add|remove|replace")
-        ->check(one_of({"add", "remove", "replace"}));
+    made.add_option("ACTION", wanted->what, "add, remove, replace or found; default: show")
+        ->type_name("add|remove|replace|found")
+        ->check(one_of({"add", "remove", "replace", "found"}));
     made.add_option("MASTER", wanted->master, "Name of the master: host:port, or its ?name=")
         ->type_name("");
     made.add_option("NEW", wanted->replacement, "replace: name of the master that takes its place")
         ->type_name("");
+    made.add_flag(
+        "--new",
+        wanted->unused,
+        "found: no lock can have been on these masters, so the first one needs no quarantine");
     made.add_flag("--dry-run", wanted->only_shows, "Show what would be done");
     to.when(made, [wanted, &to] {
-        if (wanted->what.empty() != wanted->master.empty()
+        const bool founds = wanted->what == "found";
+        if (wanted->unused && !founds) {
+            throw failure(exit_code::usage, "--new belongs to redlock members found");
+        }
+        if (founds && !wanted->master.empty()) {
+            throw failure(exit_code::usage, "redlock members found takes the masters of --masters");
+        }
+        if ((wanted->what.empty() || founds) != wanted->master.empty()
             || (wanted->what == "replace") == wanted->replacement.empty()) {
             throw failure(
                 exit_code::usage,

@@ -2,6 +2,7 @@
 
 #include "exit_code.hpp"
 #include "hints.hpp"
+#include "patience.hpp"
 #include "session.hpp"
 #include "supervisor.hpp"
 
@@ -131,13 +132,18 @@ private:
     int acquire() {
         wanted_.wait =
             session_->settle_for(options_.token.empty() ? wanted_.wait : redlock::wait_for::none());
-        const patience patient(*session_, options_.lock.resource, wanted_.wait);
+        std::optional<patience> patient(
+            std::in_place,
+            *session_,
+            fmt::format("'{}'", printable(options_.lock.resource)),
+            wanted_.wait);
         redlock::diagnostics why;
         try {
             if (session_->signal() == 0) {
                 take(why);
             }
         } catch (const boost::system::system_error& error) {
+            patient.reset(); // its line ends
             if (session_->signal() == 0) {
                 if (options_.lock.skip_if_held && held_by_another(error.code(), why)) {
                     say(fmt::format("'{}' is held, skipped", printable(options_.lock.resource)));

@@ -13,8 +13,8 @@
 namespace cli {
 namespace {
 
-// After this time a wait is reported with its reason.
-constexpr std::chrono::seconds silence_max{3};
+// Connections that take longer than this are waited for by the acquire itself.
+constexpr milliseconds settling_max{500};
 
 redlock::lock_manager made_of(asio::io_context& io, redlock::config configuration) {
     try {
@@ -22,11 +22,6 @@ redlock::lock_manager made_of(asio::io_context& io, redlock::config configuratio
     } catch (const std::invalid_argument& error) {
         throw failure(exit_code::configuration, error.what());
     }
-}
-
-bool decided(const redlock::master_health& one) {
-    return one.state != redlock::master_state::connecting
-           && one.state != redlock::master_state::founding;
 }
 
 template <typename Visit>
@@ -100,7 +95,7 @@ redlock::wait_for session::settle_for(redlock::wait_for wait) {
     }
     // An acquire that may retry waits for the connections itself.
     const auto began = std::chrono::steady_clock::now();
-    settle(need::most, std::min(wait.limit() / 2, how_.master_timeout));
+    settle(need::most, std::min({wait.limit() / 2, how_.master_timeout, settling_max}));
     if (wait == redlock::wait_for::forever()) {
         return wait;
     }
@@ -113,28 +108,9 @@ bool session::pause(milliseconds time) {
     return signal_ != 0;
 }
 
-patience::patience(session& now, const std::string& resource, redlock::wait_for wait)
-    : timer_(now.io) {
-    const auto tell = [&now, resource] {
-        const redlock::health health = now.manager.get_health();
-        say(fmt::format(
-            "waiting for '{}'{}: {}",
-            printable(resource),
-            health.ready ? ", which another owner seems to hold" : "",
-            printable(to_string(health))));
-    };
-    const redlock::health health = now.manager.get_health();
-    if (!health.ready && wait.limit() > silence_max
-        && std::all_of(health.masters.begin(), health.masters.end(), decided)) {
-        tell();
-        return;
-    }
-    timer_.expires_after(silence_max);
-    timer_.async_wait([tell](const redlock::error_code& error) {
-        if (!error) {
-            tell();
-        }
-    });
+bool decided(const redlock::master_health& one) {
+    return one.state != redlock::master_state::connecting
+           && one.state != redlock::master_state::founding;
 }
 
 int ended_with(

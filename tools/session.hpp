@@ -98,15 +98,8 @@ private:
     std::function<void(int)> forward_;
 };
 
-/// Reports what an acquire waits for, while the object lives: at once if it is known why too few
-/// masters vote, otherwise after some seconds.
-class patience {
-public:
-    patience(session& now, const std::string& resource, redlock::wait_for wait);
-
-private:
-    asio::steady_timer timer_;
-};
+/// Whether it is known if a master votes, or why it does not.
+bool decided(const redlock::master_health& one);
 
 /// Whether an acquire failed because another client holds the lock, according to the votes. Slow
 /// masters, or a wait that was too short for all votes, prove nothing.

@@ -251,6 +251,7 @@ options_of(const lock_wishes& wishes, redlock::wait_for usual, const redlock::co
                : wishes.skip_if_held ? redlock::wait_for::none()
                                      : usual;
     out.fencing = wishes.fencing;
+    out.transferable = true; // the token is printed, or in the environment of the command
     out.order = wishes.fifo ? redlock::fairness::fifo : redlock::fairness::none;
     require(redlock::validate(out, config), exit_code::configuration);
     return out;

@@ -223,7 +223,8 @@ public:
     ~mutex();
 
     /// Locks the mutex. Waits at most `options.wait`, then throws, because an unlimited wait would
-    /// hide an outage. To wait without limit as `std::mutex` does, use `wait_for::forever()`.
+    /// hide an outage. Throws at once if a quarantine of the masters lasts longer; `what()` says
+    /// how long. To wait without limit as `std::mutex` does, use `wait_for::forever()`.
     /// \param stop ends the wait with `operation_aborted`, which is thrown: the code after `lock`
     ///   must not run without the lock
     /// \par Errors

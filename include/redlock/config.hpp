@@ -124,10 +124,15 @@ struct member_change {
     enum class action : std::uint8_t {
         add,    ///< it must reply
         remove, ///< it need not reply
+        /// Founds the quorum with `config::masters`. Replaces at once a list of another client that
+        /// is not final, when each master of this one has replied.
+        found,
+        /// The same, without a quarantine. Requires that no lock can have been on these masters.
+        found_unused,
     };
-    action what = action::add; ///< whether it is added or removed
+    action what = action::add; ///< what is done
     /// Its name: `endpoint::name`, or the address as in `to_string(endpoint)`. It must be one of
-    /// `config::masters`.
+    /// `config::masters`. Empty for `found` and `found_unused`.
     std::string master;
 };
 
@@ -187,8 +192,10 @@ struct config {
     std::chrono::milliseconds reconnect_delay_min{50};
     /// Maximum delay before reconnecting. Range: `reconnect_delay_min` to 1 h. Default: 2 s.
     std::chrono::milliseconds reconnect_delay_max{2'000};
-    /// Interval at which an idle connection is checked with PING. A connection without a reply for
-    /// this interval plus `master_timeout` is closed. Range: 1 ms to 1 h. Default: 1 s.
+    /// Interval at which each master is checked with INFO: it votes only while it is fit to. The
+    /// interval is shortened to a tenth of `max_ttl`, but not below 100 ms. A connection without a
+    /// reply for `health_check_interval` plus `master_timeout` is closed. Range: 1 ms to 1 h.
+    /// Default: 1 s.
     std::chrono::milliseconds health_check_interval{1'000};
     /// Minimum delay between two attempts of one acquire. Delays have decorrelated jitter and are
     /// never shorter than the measured round trip time of a majority. A waiter polls at least every

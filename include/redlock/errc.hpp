@@ -13,10 +13,12 @@ enum class errc : int {
     /// replied, or the one that the last poll of a waiter asked.
     contended = 1,
     /// No majority of the configured masters could vote: down, silent, failing or not admitted.
+    /// Also if a majority turns slow at once, as that cannot be distinguished from being down. An
+    /// acquire that waits fails with it at once if a quarantine lasts longer than the wait.
     no_quorum,
     /// The replies arrived too late: less of the lease was left than `min_validity` or
-    /// `stop_margin`, whichever is larger. Either a majority had granted the lock by then, or no
-    /// majority had replied.
+    /// `stop_margin`, whichever is larger. Either a majority had granted the lock by then, or the
+    /// masters without a reply did not seem to be down: another reply of theirs had just arrived.
     validity_exhausted,
     /// The wait ended during an attempt, before the masters without a reply had enough time for it.
     /// (With enough time the error is `no_quorum`.)

@@ -173,7 +173,9 @@ public:
     /// Releases the lock. Renewal stops first, and `held()` is false when this function returns.
     ///
     /// A master that cannot be reached is sent the removal after reconnection, or expires the key
-    /// with its ttl. Further calls return the same result. After a loss this removes the remaining
+    /// with its ttl. The wait ends when a majority has neither received a command nor replied for
+    /// `config::master_timeout`, and after ten times `master_timeout` at the latest. Further calls
+    /// return the same result. After a loss this removes the remaining
     /// keys of the lock, and the result is `expired`, `stolen` or `uncertain`, never `released`.
     /// \par Completion signature
     /// `void(error_code, release_result)`
@@ -205,6 +207,11 @@ public:
     /// longer extended. Also works after a loss, unless the removal has started. Use it to pass the
     /// lock to another process (`lock_manager::async_attach`), or to keep others out until the ttl
     /// ends. The handle is empty afterwards.
+    ///
+    /// If the token is passed on, acquire the lock with `acquire_options::transferable`, with
+    /// `fencing`, or with `lock_manager::async_acquire_as`. Otherwise do not use the token after
+    /// the lease has ended. A `SET` of the acquire that was stuck in a broken connection may make
+    /// an expired lock look held, even if another owner has had it since.
     void abandon() noexcept;
 
 private:

@@ -114,7 +114,7 @@ public:
     /// - No error: `async_close` was called, or the manager was destroyed.
     /// - `operation_aborted`: the operation was cancelled.
     /// - `errc::closed`: the manager was closed before.
-    /// - `errc::invalid_argument`: `async_run` was called before.
+    /// - `boost::asio::error::already_started`: `async_run` was called before.
     ///
     /// \par Cancellation
     /// Terminal and partial: closes the manager as `async_close` does, then completes.
@@ -315,6 +315,8 @@ public:
     /// \par Preconditions
     /// - No other client uses the token: all its users share the lock, and any of them can release
     ///   it. Call `lock::abandon` before the token is passed on.
+    /// - The lock has not ended, unless it was acquired with `acquire_options::transferable`, with
+    ///   fencing or with `async_acquire_as`: see `lock::abandon`.
     /// - The acquire that used the token has completed successfully. If it failed, its rollback may
     ///   still be in flight. If it has not completed, missing votes count as a lost lock.
     /// - The lock was acquired with `async_acquire` or `async_acquire_as`. Of a lock on several

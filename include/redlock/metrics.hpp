@@ -186,8 +186,8 @@ struct metrics {
     /// Gauge: locks with a subscription to release notifications.
     std::size_t subscriptions = 0;
     /// Gauge: removals that cannot be sent yet. They wait for a master to reconnect, for a slow
-    /// master to confirm others (4,096 may be in flight), or for a retry after an error. Removals in
-    /// flight are not included.
+    /// master to confirm others (4,096 may be in flight), or for a retry after an error. Removals
+    /// in flight are not included.
     std::size_t pending_removals = 0;
     /// Gauge: members of the quorum. 0: not known yet, or plain protocol.
     std::size_t members = 0;

@@ -115,7 +115,10 @@ struct acquire_options {
     std::chrono::milliseconds ttl{default_ttl};
 
     /// Maximum time to wait for a lock that is held by another owner, or for a quorum that is not
-    /// available yet. Default: 10 s.
+    /// available yet. An acquire that cannot outwait the quarantine of the masters fails at once
+    /// with `errc::no_quorum`. Its message says when the quarantine ends. With the default
+    /// `config::max_ttl`, the quarantine of new masters is longer than the default wait. Range: 0
+    /// or more. Default: 10 s.
     wait_for wait{std::chrono::seconds(10)};
 
     /// Minimum validity of a new lock. If the remaining lease is not longer than this when the
@@ -160,6 +163,13 @@ struct acquire_options {
 
     /// Which other locks the lock admits. Default: exclusive.
     lock_mode mode{lock_mode::exclusive};
+
+    /// Whether the token will be passed on: see `lock::abandon`. A master then refuses a command of
+    /// this acquire that it executes only after the attempt has ended, so an expired lock never
+    /// comes back. Costs each master a script in place of a `SET`. Has no effect in the plain
+    /// protocol, and with `fencing`, which includes it. Default: false;
+    /// `lock_manager::async_acquire_as` always sets it.
+    bool transferable{false};
 };
 
 static_assert(std::is_trivially_destructible_v<acquire_options>);

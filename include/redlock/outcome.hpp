@@ -14,11 +14,14 @@ namespace redlock { inline namespace REDLOCK_ABI {
 enum class release_result : std::uint8_t {
     released, ///< a majority of the masters removed the lock; it was held until the release
     /// The lease had ended before the release. A majority of the masters no longer had the lock, or
-    /// only had remaining keys of it.
+    /// only had remaining keys of it. These are removed once the lease has ended, and that result
+    /// stays: another owner may have acquired the lock since.
     expired,
-    stolen, ///< on a majority another owner has the lock; the lease had ended before the release
-    /// No majority of the masters gave the same reply. The key on a master that could not be
-    /// reached expires with its ttl.
+    /// The lease had ended before the release, and at its end a majority had the key of another
+    /// owner.
+    stolen,
+    /// No majority of the masters gave the same reply in time: see `lock::async_release`. The key
+    /// on a master that could not be reached expires with its ttl.
     uncertain,
 };
 
@@ -46,7 +49,10 @@ enum class loss_reason : std::uint8_t {
 
 /// State of a lock as found by a query.
 enum class lock_state : std::uint8_t {
-    free,      ///< a majority of the masters does not have the key
+    /// A majority of the masters may vote and does not have the key. A master that may have lost
+    /// it,
+    /// for example one in quarantine, does not count.
+    free,
     held,      ///< a majority of the masters has the key with the same token
     undecided, ///< neither: a change in progress, a partial grant, or too few replies
 };

@@ -21,13 +21,17 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// An error with the votes of the masters. `what()` contains them on one line. Thrown by operations
+/// An error with the votes of the masters. Thrown by operations
 /// with the default token, by `async_with_lock`, and by the functions of `redlock::blocking` that
 /// wait for an operation.
 class error_with_diagnostics : public boost::system::system_error {
 public:
-    /// Constructs an exception. `what()` is made of the name of the lock, `why` and the error.
+    /// Constructs an exception.
     error_with_diagnostics(const error_code& error, diagnostics why);
+
+    /// Returns one line: the name of the lock, the reason with the votes, and the number of the
+    /// error. It lives as long as a copy of the exception.
+    const char* what() const noexcept override;
 
     /// Returns how each master voted. Empty if the masters were not asked.
     const diagnostics& get_diagnostics() const noexcept { return *why_; }

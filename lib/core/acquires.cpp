@@ -18,6 +18,7 @@ acquires::begin(const acquire_request& request, std::optional<errc> refused, tim
     wanted.cookie = request.cookie;
     name_keys(wanted, request);
     wanted.options = request.options;
+    wanted.options.transferable |= !request.token.empty();
     wanted.began = wanted.decided_at = now;
     const auto limit = request.options.wait.limit();
     wanted.wait_until = request.attaches || limit.count() == 0 ? now : later(now, limit);
@@ -295,6 +296,7 @@ void acquires::poll_soon(time_point now) {
 }
 
 void acquires::outage_over(time_point now) {
+    outage_reported_ = false;
     for_each_front([&](operation& front) { waiting_.outage_over(front, now); });
 }
 

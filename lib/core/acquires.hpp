@@ -129,6 +129,7 @@ private:
     pool<operation> operations_;
     std::vector<handle> finishing_;
     bool closing_ = false;
+    bool outage_reported_ = false; // in the log, since the last time when a majority was admitted
 };
 
 } // namespace redlock::core

@@ -4,12 +4,20 @@
 #include "acquires.hpp"
 #include "decisions.hpp"
 #include "keys.hpp"
+#include "report.hpp"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
 namespace redlock::core {
+
+namespace {
+
+// Connections are made in less; after two seconds without a word a program seems to hang.
+constexpr std::chrono::seconds outage_report_after{1};
+
+} // namespace
 
 void acquires::win(operation& wanted, claim& attempt, time_point now) {
     const acquire_options& options = wanted.options;
@@ -107,7 +115,14 @@ void acquires::pause_or_finish(operation& wanted, claim& attempt, time_point now
     }
     const bool again = wanted.outcome == errc::contended || wanted.outcome == errc::no_quorum
                        || wanted.outcome == errc::validity_exhausted;
-    const bool waits = again && !closing_ && now < wanted.wait_until;
+    const bool outage = wanted.outcome == errc::no_quorum;
+    // A wait that cannot outlast the quarantine would end without a lock and without a reason.
+    const bool in_vain = outage && masters_.quarantined_until(now) > wanted.wait_until;
+    const bool waits = again && !closing_ && now < wanted.wait_until && !in_vain;
+    if (waits && outage && now - wanted.began >= outage_report_after
+        && !std::exchange(outage_reported_, true)) {
+        master_log(*this).waits_for_quorum(now);
+    }
     const time_point due = waits ? waiting_.failed(wanted, attempt, now) : forever;
     // Publish this rollback only if no later one will: the acquire ends, or its next attempt may be
     // on another slot. Waiters may have been refused because of its keys.

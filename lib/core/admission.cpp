@@ -76,6 +76,9 @@ std::optional<server_info> parse_info(std::string_view text) {
             info.eviction_policy = value;
         } else if (key == "maxmemory") {
             info.memory_limited = value != "0";
+        } else if (key == "evicted_keys") {
+            info.evicted_keys =
+                static_cast<std::uint64_t>(std::max<std::int64_t>(number(value), 0));
         } else if (key == "uptime_in_seconds") {
             // Longer than any quarantine, and fits into nanoseconds.
             info.uptime = std::clamp(
@@ -102,15 +105,19 @@ std::optional<server_info> parse_info(std::string_view text) {
     return info;
 }
 
+std::string server_info::losses() const {
+    const std::string evicted = evicted_keys == 0 ? "" : "+" + std::to_string(evicted_keys);
+    return promoted_from.empty() && evicted.empty() ? "-" : promoted_from + evicted;
+}
+
 eligibility
 judge(const server_info& info, const settings& rules, time_point now, time_point since) {
-    const std::string why = info.role != "master"
-                                ? "is a replica (role:" + info.role + "): configure the master"
-                            : info.loading ? "LOADING its data from disk"
-                            : info.memory_limited && info.eviction_policy != "noeviction"
-                                ? "may evict locks under memory pressure (maxmemory-policy "
-                                      + info.eviction_policy + "): set it to noeviction"
-                                : "";
+    const std::string why =
+        info.role != "master" ? "is a replica (role:" + info.role + "): configure the master"
+        : info.loading        ? "LOADING its data from disk"
+        : info.may_evict()    ? "may evict locks under memory pressure (maxmemory-policy "
+                                 + info.eviction_policy + "): set it to noeviction"
+                           : "";
     if (!why.empty()) {
         return {.fit = false, .text = why};
     }

@@ -32,10 +32,16 @@ struct server_info {
     std::chrono::seconds uptime{0};
     bool loading = false;
     bool memory_limited = false;
+    std::uint64_t evicted_keys = 0; // since the server started, or its statistics were reset
     /// Replication id that the server had as a replica of another master (master_replid2). Empty:
     /// none. A server without replicas drops it after some time.
     std::string promoted_from;
     server_capabilities commands;
+
+    bool may_evict() const noexcept { return memory_limited && eviction_policy != "noeviction"; }
+    /// What the memory record says of a memory that is not as old as the process: the promotion,
+    /// and the number of evicted keys. "-": nothing. If it changes, a new memory begins.
+    std::string losses() const;
 };
 
 /// Reads an INFO text. Empty if required fields are missing: not a Redis-compatible server, or a

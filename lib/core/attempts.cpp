@@ -48,6 +48,8 @@ claim& attempts::create(operation& wanted, std::string_view token, time_point no
         attempt.need_more().intent = wanted.intent;
     }
     attempt.fencing = wanted.options.fencing;
+    attempt.transferable =
+        rules_.guarded() && wanted.options.transferable; // else SET is all it has
     std::array<unsigned char, 20> secret{};
     host_.random(secret);
     std::array<char, owned_key::token_size> drawn{};
@@ -151,6 +153,7 @@ attempt::decision attempts::attach(operation& wanted, std::string_view token, ti
     attempt.asking().operation = wanted.self;
     attempt.key = owned_key(wanted.key, token);
     attempt.fencing = wanted.options.fencing;
+    attempt.transferable = false; // it is not known how the key was set
     attempt.ttl = shortened(wanted.options.ttl);
     attempt.ttl_max = shortened(rules_.max_ttl); // the ttl of the other process is unknown
     attempt.asked_at = now;

@@ -131,7 +131,7 @@ void replies::sets_replied(
         ballot& theirs = owner->votes.of[at.master];
         of_lock.round = each.round;
         of_lock.subject = each.claim;
-        if (!grants || owner->ended()) {
+        if (!grants || owner->ended() || !masters_[at.master].is_fit()) {
             theirs.unvouched = theirs.unvouched && !grants;
             claim_replied(*owner, one, got, error);
         } else { // the most frequent reply: what `claim_replied` does then

@@ -194,6 +194,7 @@ struct particulars {
 struct claim_record {
     lock_form form = lock_form::exclusive;
     bool fencing : 1 = false;
+    bool transferable : 1 = false; // no command that sets its key is executed late
     bool announced : 1 = false;    // its removal is published; false for most rollbacks
     bool drops_intent : 1 = false; // the removal also removes the writer's intent
     bool removal_seen : 1 = false; // a key was missing that the protocol had not removed

@@ -22,6 +22,7 @@ void connection::stop(std::string_view why, time_point now) {
 }
 
 void connection::open(time_point now) {
+    said_.clear();
     liveness_.open(now);
     events_.open(master_);
 }
@@ -52,7 +53,7 @@ void connection::opened(time_point now) {
     if (!mine.client_name.empty()) {
         say(command_kind::name_client, {"CLIENT", "SETNAME", mine.client_name}, now);
     }
-    say(command_kind::introduce, {"INFO"}, now);
+    ask_for_info(false, now);
 }
 
 void connection::say(
@@ -64,14 +65,14 @@ void connection::say(
 
 void connection::closed(std::string_view why, time_point now) {
     if (liveness_.begun()) {
-        lose(why, false, now);
+        lose(lost_text(up() ? std::string_view() : said_, why), !up() && !said_.empty(), now);
     }
 }
 
 void connection::lose(std::string_view why, bool refused, time_point now) {
     counters_.disconnects += liveness_.connected() ? 1U : 0U;
     liveness_.lost(now);
-    introducing_again_ = false;
+    introducing_again_ = asking_clock_ = false;
     refused_ = refused;
     why_down_ = why;
     output_.clear();
@@ -89,8 +90,9 @@ void connection::lose(std::string_view why, bool refused, time_point now) {
     }
 }
 
-void connection::written(std::size_t bytes) noexcept {
+void connection::written(std::size_t bytes, time_point now) noexcept {
     written_ += bytes;
+    wrote_at_ = std::max(wrote_at_, now);
     counters_.bytes_sent += bytes;
     ++counters_.writes;
 }
@@ -118,12 +120,21 @@ void connection::received(std::span<const char> bytes, time_point now) {
         const reply* const answer = reader_.next();
         if (answer == nullptr) {
             if (!reader_.error().empty()) {
-                lose(reader_.error(), true, now);
+                lose(
+                    up() ? reader_.error()
+                         : not_redis_text(reader_.error(), {bytes.data(), bytes.size()}, secret_),
+                    true,
+                    now);
             }
             break;
         }
         if (in_flight_.empty()) {
-            lose("unsolicited reply", true, now);
+            lose(
+                answer->is_error()
+                    ? "unsolicited reply: " + refusal_of("a command", answer->text, secret_)
+                    : "unsolicited reply",
+                true,
+                now);
             break;
         }
         const in_flight command = in_flight_.front();
@@ -236,7 +247,8 @@ void connection::time_passed(time_point now) {
         break;
     case duty::give_up_opening:
         lose(
-            liveness_.connected() ? not_introduced_text(rules_) : not_connected_text(rules_),
+            liveness_.connected() ? lost_text(said_, not_introduced_text(rules_))
+                                  : not_connected_text(rules_, master_),
             false,
             now);
         break;
@@ -249,19 +261,17 @@ void connection::time_passed(time_point now) {
         break;
     case duty::ask_after_health:
         liveness_.checked(now);
-        if (!fitness_.fit || !members_.serves(master_)
-            || (rules_.guarded() && fitness_.quarantined(now))) {
+        if (!serves(now)) {
             introduce_again(now); // the obstacle may disappear, or an operator may remove it
+        } else if (in_flight_.empty() && rules_.guarded()) {
+            ask_for_clock_and_record(now);
         } else if (in_flight_.empty()) {
-            // The bounds on its clock widen while no command is sent, and its record may change.
-            if (rules_.guarded()) {
-                ask_for_clock(now);
-                ask_for_record(now);
-            } else {
-                say(command_kind::ping, {"PING"}, now);
-            }
+            say(command_kind::ping, {"PING"}, now);
         }
         break;
+    }
+    if (up() && !silent() && now >= fitness_due_) {
+        check_health(now);
     }
 }
 

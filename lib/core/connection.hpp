@@ -133,14 +133,16 @@ public:
     void opened(time_point now);
     void closed(std::string_view why, time_point now); // also: could not be opened
     void received(std::span<const char> bytes, time_point now);
-    void written(std::size_t bytes) noexcept;
+    void written(std::size_t bytes, time_point now = never) noexcept;
     void time_passed(time_point now);
     /// \}
 
     /// When `time_passed` must be called next.
     time_point next_due() const noexcept {
         return std::min(
-            liveness_.next_due(oldest()), confirms_soon() ? fitness_.votes_from : forever);
+            {liveness_.next_due(oldest()),
+             confirms_soon() ? fitness_.votes_from : forever,
+             up() && !silent() ? fitness_due_ : forever});
     }
 
     /// Connected and introduced: commands can be sent. It may be silent or not allowed to vote.
@@ -154,6 +156,8 @@ public:
     std::chrono::nanoseconds round_trip() const noexcept { return round_trip_; }
     /// When the latest reply came.
     time_point heard_at() const noexcept { return heard_at_; }
+    /// When the latest command left, or the latest reply came.
+    time_point active_at() const noexcept { return std::max(heard_at_, wrote_at_); }
     /// Why it is not up.
     const std::string& why_down() const noexcept { return why_down_; }
     /// Not up because the server refused, rather than because it could not be reached.
@@ -183,8 +187,19 @@ public:
             events_.clock_stepped(master_, by, now);
         }
     }
+    /// How much later than at `moment` the server may execute a command that must not run after it.
+    std::chrono::nanoseconds clock_error(time_point moment) const noexcept {
+        return clock_.error(moment, rules_);
+    }
     /// Requires `up()`.
     void ask_for_clock(time_point now);
+    /// Asks whether the server is still fit to vote if that was longer ago than
+    /// `fitness_interval`. Called before each command, so that no vote is older than that.
+    void keep_fit(time_point now) {
+        if (now >= fitness_due_) {
+            check_fitness(now);
+        }
+    }
 
     /// The argument of a script that must not run after `moment` (guarded protocol).
     master_guard guard_until(time_point moment) const noexcept {
@@ -253,12 +268,23 @@ private:
     void settle(std::size_t locks, std::size_t replies, time_point now);
     void handle(const in_flight& command, const reply& answer, time_point now);
     void handle_introduction(const in_flight& command, const reply& answer, time_point now);
-    void introduced(const reply& info, time_point now);
+    void ask_for_info(bool checks, time_point now);
+    void check_fitness(time_point now);
+    void check_health(time_point now);
+    /// Whether it votes, or would if it were not silent.
+    bool serves(time_point now) const {
+        return fitness_.fit && members_.serves(master_)
+               && !(rules_.guarded() && fitness_.quarantined(now));
+    }
+    bool is_unchanged(const server_info& seen, time_point now) const;
+    void introduced(const in_flight& command, const reply& info, time_point now);
+    void send_handshake(bool fit, time_point now);
     void guard_with(std::string_view server);
-    void ask_for_record(time_point now);
+    void ask_for_clock_and_record(time_point now);
     void shook_hands(const in_flight& command, const reply& got, time_point now);
     std::string new_id();
     time_point known_since(const server_info& next, time_point now);
+    void learn_clock_enough(time_point now);
     void introduction_done(time_point now);
     void say(command_kind kind, std::initializer_list<std::string_view> arguments, time_point now);
     void silence_changed(time_point now);
@@ -278,8 +304,10 @@ private:
     liveness liveness_;
     bool refused_ = false;
     bool introducing_again_ = false;
-    std::string secret_; // that was sent: the next one may be another
+    std::string secret_;        // that was sent: the next one may be another
+    bool asking_clock_ = false; // the introduction ends once its clock is known well enough
     std::string why_down_ = "not connected yet";
+    std::string said_; // an error before the handshake that did not end the connection
     std::string unpublished_;
     bool warned_ = false; // `publish_refused` was reported on this connection
     server_info info_;
@@ -288,13 +316,15 @@ private:
     std::string server_; // the second word of the record; before it was read, the run id
     std::string guard_;  // formatted arguments of a script: `server_` and the quarantine
     eligibility fitness_;
+    time_point fitness_due_ = forever; // when INFO is sent again
+    std::string evicting_;             // run id of a server that was seen to evict keys
     server_clock clock_;
     std::string promoted_from_;             // the last one that this server reported
     time_point met_ = never;                // when it was first seen, if its uptime
                                             // does not show the age of its data
     std::int64_t quarantine_ends_us_ = 0;   // by the server's clock, as last reported
     time_point quarantine_counted_ = never; // its end by our clock, at the first report
-    std::string stepped_;                   // run id of the server whose memory is to begin now
+    std::string restarts_;                  // run id of the server whose memory is to begin now
     std::chrono::microseconds quarantine_;
 
     reply_reader reader_;
@@ -305,6 +335,7 @@ private:
     std::string scratch_;
     std::chrono::nanoseconds round_trip_{0};
     time_point heard_at_ = never;
+    time_point wrote_at_ = never;
     time_point clock_asked_at_ = never; // or when a reply last contained the clock
     std::uint64_t queued_ = 0;
     std::uint64_t written_ = 0;

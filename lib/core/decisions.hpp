@@ -22,6 +22,7 @@ inline decision set_without_nx = false;
 inline decision set_then_pexpire = false;
 inline decision busy_counted = false;
 inline decision no_late_check = false;
+inline decision slow_clock_trusted = false;
 inline decision older_grant_counted = false;
 inline decision token_reused = false;
 inline decision rollback_without_compare = false;
@@ -45,8 +46,17 @@ inline decision uncertified_counts = false;
 inline decision any_record_certifies = false;
 inline decision present_record_certifies = false;
 inline decision unvouched_extends = false;
+inline decision stray_transferred = false;
 inline decision sent_in_quarantine = false;
 inline decision any_list_votes = false;
+inline decision fitness_asked_once = false;
+inline decision ineligible_votes_count = false;
+inline decision evictions_forgiven = false;
+
+// founding
+inline decision founded_list_replaced = false;
+inline decision agreed_step_skipped = false;
+inline decision unfinished_list_votes = false;
 
 // changes of members
 inline decision change_committed_at_once = false;

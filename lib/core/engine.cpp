@@ -105,7 +105,7 @@ void engine::received(std::size_t link, std::span<const char> bytes, time_point 
 
 void engine::written(std::size_t link, std::size_t bytes, time_point now) {
     if (link < size()) {
-        masters_[link].link->written(bytes);
+        masters_[link].link->written(bytes, now);
         end_of_event(now);
     }
 }

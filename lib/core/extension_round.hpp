@@ -28,6 +28,7 @@ enum class key_state : std::uint8_t {
     missing,        // missing, although the master has lost nothing
     quarantined,    // missing, on a master that may have lost it
     owned_by_other, // the key of another owner
+    ineligible,     // its master must not vote, and may have voted for another owner
 };
 
 /// Until when the vote of one master counts. Every lock has one per master: kept small, so there is
@@ -107,6 +108,7 @@ struct extension {
             return false;
         case key_state::unknown:
         case key_state::pending:
+        case key_state::ineligible:
             break;
         }
         return false;
@@ -123,7 +125,7 @@ struct extension {
         std::size_t quorum,
         bool removal_seen,
         time_point now) const {
-        std::array<std::size_t, 7> count{}; // by key_state
+        std::array<std::size_t, 8> count{}; // by key_state
         std::size_t silent = 0; // without the key, but cannot have voted for another owner
         for (const auto& one : masters) {
             ++count[static_cast<std::size_t>(one.found)];

@@ -53,7 +53,10 @@ for i = 1, #KEYS, 2 do
   f = math.max(f, tonumber(redis.call('GET', KEYS[i + 1]) or '0') or 0)
 end
 if f > t then return {0, f, 0} end
-for i = 2, #KEYS, 2 do redis.call('SET', KEYS[i], ARGV[2], 'PX', ARGV[3]) end
+for i = 2, #KEYS, 2 do
+  redis.call('PEXPIRE', KEYS[i], ARGV[3])
+  redis.call('SET', KEYS[i], ARGV[2], 'PX', ARGV[3])
+end
 return {1, t, 0})"};
 
 /// KEYS: lock and fence of each, then record. ARGV: token, ttl ms, fencing token (0: none), fence
@@ -204,8 +207,8 @@ if p ~= -2 then return {0, p, 0} end)",
     lua::record("KEYS[4]"),
     lua::unless_quarantined,
     R"(local ms = math.floor(now / 1000)
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('(%.0f', ms))
 redis.call('ZADD', KEYS[2], string.format('%.0f', ms + ARGV[2]), ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('(%.0f', ms))
 if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
 return {1, 0, now})"};
 
@@ -229,7 +232,10 @@ elseif ends < ms then
   local forgot = not run or tonumber(born) > now or now < born + math.max(q, ARGV[4])
   return {forgot and -2 or -3, 0, now}
 end
-if ends < ms + wanted then redis.call('ZADD', KEYS[2], string.format('%.0f', ms + wanted), ARGV[1]) end
+if ends < ms + wanted then
+  redis.call('PEXPIRE', KEYS[2], math.max(wanted, redis.call('PTTL', KEYS[2])))
+  redis.call('ZADD', KEYS[2], string.format('%.0f', ms + wanted), ARGV[1])
+end
 if redis.call('PTTL', KEYS[2]) < wanted then redis.call('PEXPIRE', KEYS[2], wanted) end
 local refused = 0
 if wrote then

@@ -28,16 +28,17 @@
 
 namespace redlock::core {
 
-/// KEYS: record. ARGV: run id, replication id of a promoted server ("-": none), quarantine us,
-/// whether a step of its clock was seen (0 | 1), the id of a record that is written. Optional: a
-/// list with its state, and the id that the record must have for it; without that it must have no
-/// list. A new memory begins, unless the record has this run id and promotion: neither uptime nor
-/// durability counts, because another server may answer under a known address. A new list of
-/// members changes the second word, so that a script that was sent before finds another record. A
-/// final one also moves `born` to where the quarantine ends now: fencing counters that are older
-/// than that start from the clock. Reply {1 if its memory begins now | 0, end of the
-/// quarantine by its clock in us, clock, record} | {-1, 0, clock}: the record has another format,
-/// and is not changed.
+/// KEYS: record. ARGV: run id, replication id of a promoted server ("-": none), quarantine us, a
+/// digit, the id of a record that is written. The digit is 1 if a step of its clock was seen, 2 if
+/// no lock can have been on it when a list is written, or 0. Optional: a list with its state, and
+/// the id that the record must have for it; without that it must have no list. With a list that
+/// replaces another one that was not final, the memory begins now. A new memory begins, unless the
+/// record has this run id and promotion: neither uptime nor durability counts, because another
+/// server may answer under a known address. A new list of members changes the second word, so that
+/// a script that was sent before finds another record. A final one also moves `born` to where the
+/// quarantine ends now: fencing counters that are older than that start from the clock. Reply {1 if
+/// its memory begins now | 0, end of the quarantine by its clock in us, clock, record} | {-1, 0,
+/// clock}: the record has another format, and is not changed.
 inline constexpr script guarded_handshake{
     lua::clock,
     R"(local e = redis.call('GET', KEYS[1])
@@ -52,8 +53,10 @@ end
 if run ~= ARGV[1] or ARGV[2] ~= '-' then promoted = ARGV[2] end
 if mine ~= list and (id == ARGV[7] and fresh == 0 or not ARGV[7] and list == '') then
   local state = string.byte(mine)
+  if state == 48 and list ~= '' then born = now end
+  if ARGV[4] == '2' then born = 0 end
   list = mine
-  if state and state >= 50 then tag = ':' .. string.sub(ARGV[5], -8) end
+  if state == 50 or state == 51 then tag = ':' .. string.sub(ARGV[5], -8) end
   if state == 51 then born = math.max(born, now - q) end
 end
 local said = string.format('3 %s%s %s %.0f %.0f ', ARGV[1], tag or '', promoted, born, q)
@@ -122,7 +125,11 @@ inline constexpr script guarded_raise{
     R"(if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {0, 0, 0} end
 local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
 local t = tonumber(ARGV[2])
-if f < t then redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3]) f = t end
+if f < t then
+  redis.call('PEXPIRE', KEYS[2], ARGV[3])
+  redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+  f = t
+end
 if f == t then return {1, f, 0} end
 return {0, f, 0})"};
 
@@ -153,8 +160,10 @@ for i = 1, each do
       local fence, token = KEYS[2 * i + 1], ARGV[i + 2 + each]
       local f = redis.pcall('GET', fence)
       if type(f) == 'table' then r = f
-      elseif (tonumber(f or '0') or 0) < tonumber(token) then redis.pcall('SET', fence, token, 'PX', fence_ttl)
-      else redis.pcall('PEXPIRE', fence, fence_ttl) end
+      else
+        redis.pcall('PEXPIRE', fence, fence_ttl)
+        if (tonumber(f or '0') or 0) < tonumber(token) then redis.pcall('SET', fence, token, 'PX', fence_ttl) end
+      end
     end
     if not r and redis.call('PTTL', lock) < ttl then
       r = redis.pcall('PEXPIRE', lock, ttl)

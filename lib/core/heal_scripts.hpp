@@ -26,7 +26,9 @@ if owner and owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} 
   return {-2, 0, now}
 end)",
     lua::raise_counter("call"),
-    R"(if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+    R"(if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) and redis.call('PEXPIRE', KEYS[1], ARGV[2]) == 0 then
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+end
 return {owner and 1 or 2, 0, now})"};
 
 /// Several resources: all missing ones, or none. One that is another owner's prevents all.
@@ -51,7 +53,9 @@ if st == 2 then
 end)",
     lua::raise_counters("call"),
     R"(for i = 1, #KEYS - 1, 2 do
-  if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2]) end
+  if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) and redis.call('PEXPIRE', KEYS[i], ARGV[2]) == 0 then
+    redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2])
+  end
 end
 return {st, 0, now})"};
 
@@ -74,7 +78,9 @@ if not owner then
   st = 2
 end)",
     lua::raise_counter("call"),
-    R"(if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+    R"(if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) and redis.call('PEXPIRE', KEYS[1], ARGV[2]) == 0 then
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+end
 return {st, 0, now})"};
 
 /// The entry of a reader, only without a writer: else {0, the remaining time of the writer's
@@ -94,7 +100,10 @@ if ends < ms then
   end
   st = 2
 end
-if ends < ms + wanted then redis.call('ZADD', KEYS[2], string.format('%.0f', ms + wanted), ARGV[1]) end
+if ends < ms + wanted then
+  redis.call('PEXPIRE', KEYS[2], math.max(wanted, redis.call('PTTL', KEYS[2])))
+  redis.call('ZADD', KEYS[2], string.format('%.0f', ms + wanted), ARGV[1])
+end
 if redis.call('PTTL', KEYS[2]) < wanted then redis.call('PEXPIRE', KEYS[2], wanted) end
 return {st, 0, now})"};
 

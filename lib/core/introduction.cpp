@@ -19,6 +19,8 @@ namespace {
 
 // Value of `sent_command::round` for a handshake that starts a new memory record.
 constexpr std::uint16_t restarts_memory = 1;
+// The same for an INFO that only asks whether a connected server is still fit to vote.
+constexpr std::uint16_t checks_fitness = 1;
 
 // The second word of a memory record: its server, and its list of members if that has changed.
 std::string_view record_word(std::string_view record) noexcept {
@@ -42,7 +44,7 @@ void connection::handle_introduction(
         }
         break;
     case command_kind::introduce:
-        introduced(answer, now);
+        introduced(command, answer, now);
         break;
     case command_kind::try_script:
         info_.commands.set_ifeq = answer.is_error();
@@ -53,6 +55,11 @@ void connection::handle_introduction(
     case command_kind::read_clock:
         if (const auto server_us = read_time(answer)) {
             learn_clock(*server_us, command.sent, now);
+            if (asking_clock_) {
+                learn_clock_enough(now);
+            }
+        } else if (asking_clock_) {
+            introduction_done(now); // its scripts may read the clock
         }
         break;
     case command_kind::read_record:
@@ -63,21 +70,74 @@ void connection::handle_introduction(
     case command_kind::publish:
         published(answer.is_error() ? answer.text : std::string_view(), now);
         break;
-    default:
-        break; // PING; CLIENT SETNAME, optional: any reply is fine
+    default:                              // PING; CLIENT SETNAME, optional: any reply is fine
+        if (answer.is_error() && !up()) { // but a server may close the connection after it
+            said_ = refusal_of("CLIENT SETNAME", answer.text, secret_);
+        }
+        break;
     }
 }
 
-void connection::introduced(const reply& answer, time_point now) {
+// `checks`: a server that is known, and has to be introduced again only if it has changed.
+void connection::ask_for_info(bool checks, time_point now) {
+    fitness_due_ = later(now, rules_.fitness_interval);
+    scratch_.clear();
+    append_command(scratch_, {"INFO"});
+    send(
+        scratch_,
+        {.kind = command_kind::introduce,
+         .round = checks ? checks_fitness : std::uint16_t{0},
+         .subject = {}},
+        now);
+}
+
+// Whatever makes a master ineligible may have begun or ended: an operator can change it at any
+// time.
+void connection::check_fitness(time_point now) {
+    fitness_due_ = later(now, rules_.fitness_interval);
+    if (!serves(now)) {
+        introduce_again(now);
+    } else if (!wrong::fitness_asked_once && !introducing_again_) {
+        ask_for_info(true, now);
+    }
+}
+
+void connection::check_health(time_point now) {
+    const bool idle = in_flight_.empty();
+    check_fitness(now);
+    if (idle && rules_.guarded() && serves(now)) {
+        ask_for_clock_and_record(now);
+    }
+}
+
+bool connection::is_unchanged(const server_info& seen, time_point now) const {
+    return fitness_.fit && judge(seen, rules_, now).fit && seen.run_id == info_.run_id
+           && seen.losses() == info_.losses();
+}
+
+void connection::introduced(const in_flight& command, const reply& answer, time_point now) {
+    const bool checks = command.what.round == checks_fitness;
+    if (checks && answer.text.starts_with("BUSY")) {
+        return; // so is the reply to every other command
+    }
     if (answer.is_error()) {
         lose(text_of_error(answer.text), true, now);
         return;
     }
     std::optional<server_info> info = parse_info(answer.text);
     if (!info) {
-        lose("INFO without run_id, role and uptime: not a Redis server, or a proxy", true, now);
+        const bool sentinel = answer.text.find("_mode:sentinel") != std::string_view::npos;
+        lose(
+            sentinel ? "is a sentinel: configure the masters themselves"
+                     : "INFO without run_id, role and uptime: not a Redis server, or a proxy",
+            true,
+            now);
         return;
     }
+    if (checks && is_unchanged(*info, now)) {
+        return;
+    }
+    introducing_again_ = introducing_again_ || checks;
     const server_capabilities kept = info_.commands;
     const time_point since = known_since(*info, now);
     info_ = *std::move(info);
@@ -92,46 +152,65 @@ void connection::introduced(const reply& answer, time_point now) {
         info_.commands.set_ifeq = false;
         say(command_kind::try_script, {"EVAL", "return 1", "0"}, now);
     }
+    // When evictions begin, no lease may rely on this master any more. When they end, keys may be
+    // missing. The record tells both to all clients.
+    if (!wrong::evictions_forgiven && info_.may_evict() != (evicting_ == info_.run_id)) {
+        evicting_ = info_.may_evict() ? info_.run_id : std::string();
+        restarts_ = info_.run_id;
+    } else if (restarts_ != info_.run_id) {
+        restarts_.clear(); // it was another server
+    }
     eligibility judgement = judge(info_, rules_, now, since);
-    if (rules_.guarded() && judgement.fit) {
-        const bool stepped = stepped_ == info_.run_id;
-        if (!stepped) {
-            stepped_.clear(); // it was another server
-        }
-        const std::uint32_t look = members_.look();
-        const membership::proposal proposed = members_.proposal_to(master_);
-        const decimal quarantine(std::max(quarantine_, proposed.quarantine).count());
-        const std::string_view promoted = info_.promoted_from;
-        const std::string id = new_id();
-        // A list and the id that the record must have for it; both may be left out.
-        const std::array<std::string_view, 11> words{
-            "EVAL",
-            guarded_handshake.text,
-            "1",
-            rules_.record_key,
-            info_.run_id,
-            promoted.empty() ? "-" : promoted,
-            quarantine,
-            stepped ? "1" : "0",
-            id,
-            proposed.list,
-            proposed.id};
-        scratch_.clear();
-        append_command(
-            scratch_,
-            std::span(words).first(
-                proposed.list.empty() ? 9
-                : proposed.id.empty() ? 10
-                                      : 11));
-        const std::uint16_t round = stepped ? restarts_memory : 0;
-        send(
-            scratch_,
-            {.kind = command_kind::handshake, .round = round, .record = look, .subject = {}},
-            now);
+    const bool fit = judgement.fit;
+    const bool asks = rules_.guarded() && (fit || !restarts_.empty());
+    if (!fit || !asks) {
+        fitness_ = std::move(judgement);
+    }
+    if (!asks) {
+        introduction_done(now);
         return;
     }
-    fitness_ = std::move(judgement);
-    introduction_done(now);
+    if (!fit && up()) {
+        events_.admission_changed(master_, now); // before the handshake
+    }
+    send_handshake(fit, now);
+}
+
+// `fit`: it may record a list of members.
+void connection::send_handshake(bool fit, time_point now) {
+    const std::uint32_t look = members_.look();
+    const membership::proposal proposed =
+        fit ? members_.proposal_to(master_) : membership::proposal();
+    const decimal quarantine(std::max(quarantine_, proposed.quarantine).count());
+    const std::string losses = wrong::evictions_forgiven ? "-" : info_.losses();
+    const std::string id = new_id();
+    // A list and the id that the record must have for it; both may be left out.
+    const std::array<std::string_view, 11> words{
+        "EVAL",
+        guarded_handshake.text,
+        "1",
+        rules_.record_key,
+        info_.run_id,
+        losses,
+        quarantine,
+        !restarts_.empty() ? "1"
+        : proposed.unused  ? "2"
+                           : "0",
+        id,
+        proposed.list,
+        proposed.id};
+    scratch_.clear();
+    append_command(
+        scratch_,
+        std::span(words).first(
+            proposed.list.empty() ? 9
+            : proposed.id.empty() ? 10
+                                  : 11));
+    const std::uint16_t round = restarts_.empty() ? 0 : restarts_memory;
+    send(
+        scratch_,
+        {.kind = command_kind::handshake, .round = round, .record = look, .subject = {}},
+        now);
 }
 
 // Formats the arguments by which a script recognizes the memory record.
@@ -175,12 +254,16 @@ void connection::append_guard(std::string& out, time_point moment) const {
     append_argument(out, decimal(guard_until(moment).not_after_us));
 }
 
-// Another server than the previous one, or the same after it was a replica: its uptime does not
-// show the age of its data. The uptime of the first server is trusted, unless it was promoted.
+// Another server than the previous one, or the same after it was a replica or has evicted keys: its
+// uptime does not show the age of its data. The uptime of the first server is trusted, unless it
+// was promoted.
 time_point connection::known_since(const server_info& next, time_point now) {
     const bool met_another = !info_.run_id.empty() && info_.run_id != next.run_id;
     const bool promoted = !next.promoted_from.empty() && next.promoted_from != promoted_from_;
-    if (met_another || promoted) {
+    const bool evicted =
+        !met_another && !info_.run_id.empty()
+        && (next.evicted_keys > info_.evicted_keys || (info_.may_evict() && !next.may_evict()));
+    if (met_another || promoted || (!wrong::evictions_forgiven && evicted)) {
         met_ = now;
     }
     if (met_another) {
@@ -195,11 +278,11 @@ time_point connection::known_since(const server_info& next, time_point now) {
 }
 
 void connection::shook_hands(const in_flight& command, const reply& got, time_point now) {
-    fitness_ = {};
+    fitness_ = judge(info_, rules_, now);
     const auto said = read_handshake(got);
     if (said && said->readable) {
         if (command.what.round == restarts_memory) {
-            stepped_.clear();
+            restarts_.clear();
         }
         if (said->server_us != 0) {
             learn_clock(said->server_us, command.sent, now);
@@ -209,13 +292,15 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
             ++record_number_;
         }
         quarantine(said->quarantine, said->ends_us, now);
-        fitness_.confirmed = command.sent >= quarantine_counted_ && stepped_.empty();
+        fitness_.confirmed = command.sent >= quarantine_counted_ && restarts_.empty();
         const std::string_view server = record_word(record_);
         if (server.starts_with(info_.run_id)) {
             guard_with(server);
         }
-        members_.read(master_, said->record, command.what.record, now);
-    } else {
+        if (fitness_.fit) {
+            members_.read(master_, said->record, command.what.record, now, fitness_.votes_from);
+        }
+    } else if (fitness_.fit) {
         fitness_.fit = false;
         if (said || got.text.starts_with("WRONGTYPE")) {
             fitness_.text = other_record_text(rules_);
@@ -226,8 +311,8 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
             }
         }
     }
-    introduction_done(now);
-    if (fitness_.fit && !stepped_.empty()) { // a clock step was seen after this handshake was sent
+    learn_clock_enough(now);
+    if (fitness_.fit && !restarts_.empty()) { // since this handshake was sent, a step was seen
         introduce_again(now);
     }
 }
@@ -244,13 +329,29 @@ void connection::quarantine(std::chrono::microseconds left, std::int64_t ends_us
 }
 
 void connection::restart_memory(time_point now) {
-    stepped_ = info_.run_id;
+    restarts_ = info_.run_id;
     fitness_.confirmed = false;
     introduce_again(now);
 }
 
+// A handshake that was slow shows the server's clock as badly. Then a late command could be
+// executed as much later, so no command is sent before a reply has been faster.
+void connection::learn_clock_enough(time_point now) {
+    asking_clock_ =
+        !wrong::slow_clock_trusted && fitness_.fit && clock_.is_vague(rules_.master_timeout);
+    if (asking_clock_) {
+        ask_for_clock(now);
+        return;
+    }
+    if (!up()) {
+        clock_.begin_use();
+    }
+    introduction_done(now);
+}
+
 void connection::introduction_done(time_point now) {
     introducing_again_ = false;
+    asking_clock_ = false;
     if (!up()) {
         liveness_.introduced();
         why_down_.clear();
@@ -269,14 +370,16 @@ void connection::introduce_again(time_point now) {
         return;
     }
     introducing_again_ = true;
-    say(command_kind::introduce, {"INFO"}, now);
+    ask_for_info(false, now);
 }
 
 void connection::ask_for_clock(time_point now) {
     say(command_kind::read_clock, {"TIME"}, now);
 }
 
-void connection::ask_for_record(time_point now) {
+// The bounds on its clock widen while no command is sent, and its record may change.
+void connection::ask_for_clock_and_record(time_point now) {
+    ask_for_clock(now);
     scratch_.clear();
     append_certificate(scratch_);
     send(

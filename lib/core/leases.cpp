@@ -110,6 +110,7 @@ bool leases::start(claim& lease, std::chrono::milliseconds ttl, bool asked_for, 
         const bool remembers = rules_.guarded() && masters_[i].otherwise == vote::quarantined;
         if (!masters_[i].admitted && !remembers) {
             theirs.said = masters_[i].otherwise;
+            theirs.found = masters_[i].is_fit() ? key_state::unknown : key_state::ineligible;
             ++masters_.counters(i).extend_votes[theirs.said];
         } else if (theirs.asked || rules_.guarded()) { // a key that is missing may be healed
             to |= set_of(i);
@@ -136,7 +137,8 @@ void leases::heal(claim& lease, std::size_t master, std::uint16_t round, time_po
 void leases::heal_missing(claim& lease, time_point now) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const connection& link = *masters_[i].link;
-        if (lease.votes.of[i].found == key_state::missing && link.up() && !link.quarantined(now)) {
+        if (lease.votes.of[i].found == key_state::missing && link.up() && !link.quarantined(now)
+            && masters_[i].is_fit()) {
             heal(lease, i, lease.extending.round, now);
         }
     }
@@ -160,6 +162,9 @@ leases::loss leases::answered(claim& lease, const arrival& at, const answer& got
     if (rules_.guarded() && masters_[master].link->quarantined(now)
         && (found == key_state::missing || found == key_state::healed)) {
         found = key_state::quarantined;
+    }
+    if (found == key_state::unknown && !masters_[master].is_fit()) {
+        found = key_state::ineligible;
     }
     if (wrong::late_rollback_to_non_voters && got.healed) {
         std::string bytes;

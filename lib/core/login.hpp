@@ -3,6 +3,7 @@
 #pragma once
 
 #include "append_command.hpp"
+#include "reasons.hpp"
 #include "settings.hpp"
 
 #include <string>
@@ -23,8 +24,8 @@ inline void append_login(std::string& out, const credentials& mine) {
 /// servers may repeat what they did not understand.
 inline std::string
 refusal_of(std::string_view command, std::string_view words, std::string_view secret) {
-    if (words.find(secret) == std::string_view::npos) {
-        return std::string(words);
+    if (secret.empty() || words.find(secret) == std::string_view::npos) {
+        return std::string(text_of_error(words));
     }
     return std::string(words.substr(0, words.find(' '))) + " " + std::string(command)
            + " was refused";

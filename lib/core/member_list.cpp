@@ -91,10 +91,14 @@ recorded_list read_list(std::string_view id) {
                     : recorded_list{state::invalid, {}};
     }
     generation first{1, split(*text), {}};
-    if ((mark != founding_mark && mark != founded_mark) || !well_formed(first.members)) {
+    const state what = mark == founding_mark  ? state::founding
+                       : mark == agreed_mark  ? state::agreed
+                       : mark == founded_mark ? state::final
+                                              : state::invalid;
+    if (what == state::invalid || !well_formed(first.members)) {
         return {state::invalid, {}};
     }
-    return {mark == founding_mark ? state::founding : state::final, std::move(first)};
+    return {what, std::move(first)};
 }
 
 std::string shown(std::span<const std::string> names) {

@@ -54,7 +54,8 @@ struct generation {
 struct recorded_list {
     enum class state : std::uint8_t {
         none,     // nothing
-        founding, // the first generation, not final
+        founding, // the first generation, not final; another list may replace it
+        agreed,   // the same, after all its masters had it: not replaced any more
         final,
         planned, // final is still the one before
         invalid, // of another version, or damaged
@@ -68,6 +69,8 @@ struct recorded_list {
     std::uint64_t number() const noexcept {
         return what == state::planned ? list.number - 1 : what == state::final ? list.number : 0;
     }
+    /// Whether it is the list of a quorum that is being founded.
+    bool unfinished() const noexcept { return what == state::founding || what == state::agreed; }
     /// Whether the quorum of which this is a record was founded.
     bool founded() const noexcept { return what == state::final || what == state::planned; }
     friend bool operator==(const recorded_list&, const recorded_list&) = default;
@@ -77,11 +80,12 @@ struct recorded_list {
 recorded_list read_list(std::string_view id);
 
 inline constexpr char list_separator = ',';
-// The states in a record. `founded_mark`: the first generation.
+// The states in a record. `agreed_mark`, `founded_mark`: the first generation.
 inline constexpr char founding_mark = '0';
 inline constexpr char founded_mark = '1';
 inline constexpr char planned_mark = '2';
 inline constexpr char changed_mark = '3';
+inline constexpr char agreed_mark = '4';
 
 /// Appends an item of a list: "a, b, c".
 inline void add_item(std::string& list, std::string_view item, std::string_view between = ", ") {
@@ -106,6 +110,7 @@ inline std::string written(const recorded_list& list) {
     const generation& of = list.list;
     const bool first = of.number == 1;
     const char mark = list.what == state::founding  ? founding_mark
+                      : list.what == state::agreed  ? agreed_mark
                       : list.what == state::planned ? planned_mark
                       : first                       ? founded_mark
                                                     : changed_mark;

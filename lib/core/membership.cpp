@@ -49,14 +49,20 @@ membership::proposal membership::proposal_to(std::size_t master) {
     }
     one.proposed_at = look_;
     const bool returns = !one.list.founded();
+    const bool first = next.what == state::founding && one.list.what == state::none;
     return {
         .list = written(next),
-        .id = next.what == state::founding ? std::string() : one.id,
-        .quarantine = returns ? longest_quarantine() : std::chrono::microseconds(0)};
+        .id = first ? std::string() : one.id,
+        .quarantine = returns ? longest_quarantine() : std::chrono::microseconds(0),
+        .unused = rules_.unused && view_.number == 0};
 }
 
 void membership::read(
-    std::size_t master, std::string_view record, std::uint32_t look, time_point now) {
+    std::size_t master,
+    std::string_view record,
+    std::uint32_t look,
+    time_point now,
+    time_point votes_from) {
     if (!enforced()) {
         return;
     }
@@ -65,6 +71,9 @@ void membership::read(
     if (!one.known || one.id != id) {
         ++look_;
         moved_ = moved_ || one.known;
+        changed_at_ = now;
+        replacing_ = false;
+        const bool was_ours = one.list == recorded_list{state::founding, own_};
         one = {
             .name = one.name,
             .known = true,
@@ -72,6 +81,10 @@ void membership::read(
             .id = std::string(id),
             .quarantine = quarantine_in(record),
             .read_at = look};
+        if (wrong::unfinished_list_votes && one.list.unfinished()) {
+            one.list.what = state::final;
+        }
+        contradicted_ = contradicted_ || (was_ours && is_rival(one.list));
         adopt(one.list);
         if (std::ranges::none_of(
                 seen_, [](const seen& each) { return each.list.founded() || !each.known; })) {
@@ -82,7 +95,9 @@ void membership::read(
         one.refused_at = one.proposed_at == look ? look : one.refused_at;
         one.read_at = look;
     }
+    one.votes_from = votes_from;
     look_for_agreement(now);
+    look_for_rivals(now);
 }
 
 // A list that knows more than half of the members, and whose larger part are members, cannot be
@@ -144,6 +159,10 @@ void membership::time_passed(time_point now) noexcept {
         stage_ = stage::committing;
         commit_at_ = forever;
     }
+    if (now >= replace_at_) {
+        replacing_ = true;
+        replace_at_ = forever;
+    }
 }
 
 // The longest quarantine that any client has asked a member for. What a damaged record asks for
@@ -169,13 +188,46 @@ bool membership::all_just_read() const noexcept {
     return std::ranges::all_of(seen_, [&](const seen& one) { return one.read_at == look_; });
 }
 
-// Whether all masters of this client's list have it, as final or not yet, and nothing newer is
-// known.
-bool membership::founding_everywhere() const {
+// Whether all masters of this client's list have it, in this state or a later one, and nothing
+// newer is known.
+bool membership::founding_everywhere(state least) const {
     return view_.number <= 1 && std::ranges::all_of(seen_, [&](const seen& one) {
-               return one.list == recorded_list{state::founding, own_}
-                      || one.list == recorded_list{state::final, own_};
+               return one.list.what >= least && one.list.what <= state::final
+                      && one.list.list == own_;
            });
+}
+
+// Whether it would be final soon if it replaced the lists of others.
+bool membership::can_be_founded() const {
+    return rules_.founds && view_.number == 0 && std::ranges::all_of(seen_, [&](const seen& one) {
+               return one.known
+                      && (one.list.what == state::none || one.list.list == own_
+                          || is_rival(one.list));
+           });
+}
+
+// A list that makes no progress for a quarantine gives way, unless both clients go on. Of two lists
+// that could replace each other, one begins earlier.
+void membership::look_for_rivals(time_point now) {
+    replace_at_ = forever;
+    if (replacing_ || !can_be_founded() || (contradicted_ && !rules_.replaces)) {
+        return;
+    }
+    const auto pause =
+        std::min<std::chrono::nanoseconds>(rules_.quarantine_time(), rules_.poll_limit);
+    time_point last = never;
+    for (const seen& one : seen_) {
+        if (is_rival(one.list)) {
+            const auto later_by = own_.members > one.list.list.members
+                                      ? rules_.quarantine_time() / 4
+                                      : std::chrono::nanoseconds(0);
+            last = std::max(
+                last, later(std::max(one.votes_from, later(changed_at_, pause)), later_by));
+        }
+    }
+    if (last != never) {
+        replace_at_ = rules_.replaces ? now : last;
+    }
 }
 
 // Whether a quorum whose members have never changed has lost too many records to restore the others
@@ -198,7 +250,9 @@ bool membership::being_founded(std::size_t master) const noexcept {
     return enforced() && !wrong::any_list_votes
            && (view_.number == 0 || view_.contains(seen_[master].name))
            && (list.what == state::none
-               || (list.what == state::founding && (view_.number != 0 || list.list == own_)));
+               || (list.unfinished()
+                   && (view_.number != 0 || list.list == own_
+                       || (is_rival(list) && (replacing_ || replace_at_ != forever)))));
 }
 
 } // namespace redlock::core

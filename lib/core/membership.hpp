@@ -7,9 +7,11 @@
 // change counts for nothing yet. All records are written on condition that they still are what the
 // client has read.
 //
-// - Founding: a list is written to all its masters, never over another list. Then all records are
-//   read once more. If each is still the one that was read before, all masters had the list at the
-//   same moment, and it becomes final.
+// - Founding: a list is written to all its masters. Then all records are read once more. If each is
+//   still the one that was read before, all masters had the list at the same moment. Then it is
+//   written as agreed, which nothing replaces any more, and in the same way as final.
+// - Another list replaces one that is not agreed if all its own masters have replied: a quarantine
+//   after that one was written, or at once if an operator says so. Nothing was granted under it.
 // - Change: the plan is written to all masters that belong to the quorum before and after, in
 //   alphabetical order, then to a new one. It never replaces another plan. A second look as above,
 //   then a wait for the longest quarantine: now no lease from before the last change is left. Then
@@ -44,6 +46,7 @@ public:
         std::string list; // empty: nothing
         std::string id;   // the record must have this id; empty: it must have no list
         std::chrono::microseconds quarantine{0}; // at least this long
+        bool unused = false;                     // no lock can have been on the master
     };
 
     /// Members of `rules` that are empty are not enforced: all configured masters are members.
@@ -77,7 +80,7 @@ public:
     /// The list in its record, as last read.
     const recorded_list& recorded(std::size_t master) const noexcept { return seen_[master].list; }
     /// Why this master does not vote; empty if it does.
-    std::string why_not(std::size_t master) const;
+    std::string why_not(std::size_t master, time_point now) const;
 
     /// \name Handshakes
     /// \{
@@ -85,12 +88,18 @@ public:
     /// A number that changes with each change of a record. A handshake carries it, so that its
     /// reply shows whether it was sent after the change.
     std::uint32_t look() const noexcept { return look_; }
-    /// The record in the reply to a handshake that was sent at `look`.
-    void read(std::size_t master, std::string_view record, std::uint32_t look, time_point now);
+    /// The record in the reply to a handshake that was sent at `look`, and the end of the
+    /// quarantine.
+    void read(
+        std::size_t master,
+        std::string_view record,
+        std::uint32_t look,
+        time_point now,
+        time_point votes_from);
     /// Whether another handshake would make progress now.
     bool wants_handshake(std::size_t master) const;
     /// When `time_passed` has something to do.
-    time_point next_due() const noexcept { return commit_at_; }
+    time_point next_due() const noexcept { return std::min(commit_at_, replace_at_); }
     void time_passed(time_point now) noexcept;
     /// \}
 
@@ -104,6 +113,7 @@ private:
         std::uint32_t read_at = 0;     // look of the handshake that read it
         std::uint32_t proposed_at = 0; // look of the last proposal
         std::uint32_t refused_at = 0;  // look of the last one that changed nothing
+        time_point votes_from{};       // the end of its quarantine
     };
     enum class stage : std::uint8_t { agreeing, waiting, committing }; // of the change
     /// The change that this client makes.
@@ -129,7 +139,13 @@ private:
         return one.read_at == look_ && one.list.founded();
     }
     bool all_just_read() const noexcept;
-    bool founding_everywhere() const;
+    bool founding_everywhere(recorded_list::state least = recorded_list::state::founding) const;
+    bool can_be_founded() const;
+    /// Whether another client founds a quorum of other masters there.
+    bool is_rival(const recorded_list& list) const {
+        return list.what == recorded_list::state::founding && list.list != own_;
+    }
+    void look_for_rivals(time_point now);
     bool lost_by_most() const;
     recorded_list founding_of(const seen& one) const;
     const recorded_list* newer() const;
@@ -152,6 +168,8 @@ private:
     std::chrono::microseconds longest_quarantine() const;
     std::optional<plan> planned() const;
     std::string why_not_founded() const;
+    std::string why_foreign(std::size_t master, time_point now) const;
+    std::string other_name(std::size_t master) const;
     std::string plans_text() const;
 
     const settings& rules_;
@@ -167,6 +185,10 @@ private:
     bool over_ = false;  // the change was made, or others were since
     stage stage_ = stage::agreeing;
     time_point commit_at_ = forever;
+    time_point changed_at_ = never;   // a record has changed
+    time_point replace_at_ = forever; // the lists of others that are not final
+    bool replacing_ = false;          // that moment has passed
+    bool contradicted_ = false;       // another client has replaced this client's list
 };
 
 } // namespace redlock::core

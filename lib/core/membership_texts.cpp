@@ -3,6 +3,7 @@
 #include "membership.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 namespace redlock::core {
@@ -13,7 +14,7 @@ using state = recorded_list::state;
 
 } // namespace
 
-std::string membership::why_not(std::size_t master) const {
+std::string membership::why_not(std::size_t master, time_point now) const {
     if (serves(master)) {
         return {};
     }
@@ -21,13 +22,9 @@ std::string membership::why_not(std::size_t master) const {
     if (list.what == state::invalid) {
         return "its memory record has a list of masters of another version, or a damaged one";
     }
-    const bool foreign = list.founded() || (list.what == state::founding && list.list != own_);
+    const bool foreign = list.founded() || (list.unfinished() && list.list != own_);
     if (view_.number == 0) {
-        return foreign ? "not a member of this client's quorum: it "
-                             + std::string(list.founded() ? "belongs to" : "is being founded for")
-                             + " that of " + shown(list.voting()) + ", and this client's list is "
-                             + shown(own_.members)
-                       : why_not_founded();
+        return foreign ? why_foreign(master, now) : why_not_founded();
     }
     const std::string ours = shown(view_.members);
     if (const recorded_list* const present = newer()) {
@@ -48,6 +45,48 @@ std::string membership::why_not(std::size_t master) const {
                      + ours
                : "its memory record has other members, " + shown(list.voting())
                      + ", than this client has read elsewhere: " + ours;
+}
+
+// A master without changes of members has only lists that contain it.
+std::string membership::other_name(std::size_t master) const {
+    const generation& list = seen_[master].list.list;
+    member_names others;
+    std::ranges::set_difference(list.members, own_.members, std::back_inserter(others));
+    others.resize(std::min<std::size_t>(others.size(), 3)); // both lists are shown as well
+    return list.number != 1 || others.empty() || list.contains(seen_[master].name)
+               ? std::string()
+               : " (the same server by another name, " + shown(others)
+                     + ": write it in the same way everywhere, or name it: "
+                       "redis://host:port?name=NAME)";
+}
+
+// Of a master with another list than this client's, before the members are known.
+std::string membership::why_foreign(std::size_t master, time_point now) const {
+    const recorded_list& list = seen_[master].list;
+    const std::string lists = "that of " + shown(list.voting()) + ", and this client's list is "
+                              + shown(own_.members) + other_name(master);
+    const std::string out = "not a member of this client's quorum: it ";
+    if (list.founded()) {
+        return out + "belongs to " + lists;
+    }
+    if (list.what == state::agreed) {
+        return out + "is being founded for " + lists
+               + "; all masters of that list had it, so it is final as soon as they reply";
+    }
+    const std::string remedy = "`redlock members found` with the right list";
+    const auto left = std::chrono::ceil<std::chrono::seconds>(std::max(replace_at_, now) - now);
+    return out + "is being founded for " + lists
+           + (contradicted_ && !rules_.replaces
+                  ? "; another client replaced this list by that one: correct one of the two, then "
+                    "run "
+                        + remedy
+              : replacing_ ? "; this list replaces that one now"
+              : replace_at_ != forever
+                  ? "; this list replaces that one in " + std::to_string(left.count())
+                        + " s, or at once by " + remedy
+                  : "; this list can replace that one when each of its masters "
+                    "has replied, without another list that is final: "
+                        + remedy);
 }
 
 // "add d (planned on a, b)" for each plan of these members.
@@ -76,7 +115,7 @@ std::vector<std::size_t> membership::awaited() const {
 
 std::string membership::change_text(time_point now) const {
     if (!rules_.change) {
-        return plans_text();
+        return rules_.replaces && view_.number == 0 ? why_not_founded() : plans_text();
     }
     const member_change& what = *rules_.change;
     if (view_.number == 0) {
@@ -128,12 +167,12 @@ std::string membership::why_not_founded() const {
     std::string foreign;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
         const recorded_list& list = seen_[i].list;
-        if (list != recorded_list{state::founding, own_}) {
+        if (!list.unfinished() || list.list != own_) {
             add_item(list.what == state::none ? missing : foreign, rules_.names[i]);
         }
     }
     if (!foreign.empty()) {
-        return "the quorum cannot be founded: another list is recorded on " + foreign;
+        return "the quorum is not founded: another list is recorded on " + foreign;
     }
     return missing.empty() ? "the quorum is being founded"
                            : "the quorum is not founded yet: each master of the list must reply "

@@ -21,9 +21,17 @@ recorded_list membership::founding_of(const seen& one) const {
     if (one.list.what == state::none) {
         return {state::founding, own_};
     }
-    const bool agreed =
-        one.list.what == state::founding && founding_everywhere() && all_just_read();
-    return agreed ? recorded_list{state::final, own_} : recorded_list{};
+    if (wrong::founded_list_replaced && one.list.list != own_) {
+        return {state::founding, own_};
+    }
+    if (is_rival(one.list)) {
+        return replacing_ && can_be_founded() ? recorded_list{state::founding, own_}
+                                              : recorded_list{};
+    }
+    const bool next =
+        one.list.unfinished() && all_just_read() && founding_everywhere(one.list.what);
+    const bool final = wrong::agreed_step_skipped || one.list.what == state::agreed;
+    return next ? recorded_list{final ? state::final : state::agreed, own_} : recorded_list{};
 }
 
 // Whether its record cannot become one of ours: of another quorum, or of one long ago.

@@ -10,7 +10,8 @@
 
 namespace redlock::core {
 
-void query::answered(std::size_t master, command_kind kind, const reply& answer) {
+void query::answered(
+    std::size_t master, command_kind kind, const reply& answer, std::string_view no_vote) {
     master_lock_status& mine = result.masters[master];
     --pending_;
     if (kind == command_kind::pttl) {
@@ -27,6 +28,7 @@ void query::answered(std::size_t master, command_kind kind, const reply& answer)
     switch (answer.type) {
     case reply_type::nil:
         mine.vote = vote::absent;
+        mine.text = no_vote;
         break;
     case reply_type::string:
         mine.vote = vote::held;
@@ -75,7 +77,8 @@ void query::decide(master_set members, std::size_t quorum) {
                 std::chrono::duration_cast<std::chrono::milliseconds>(last.time_since_epoch());
         }
     }
-    if (count([&](std::size_t i) { return is(i, vote::absent); }) >= quorum) {
+    if (count([&](std::size_t i) { return is(i, vote::absent) && masters[i].text.empty(); })
+        >= quorum) {
         result.state = lock_state::free;
     }
 }
@@ -114,7 +117,12 @@ void queries::answered(const arrival& at, const reply* answer) {
         return;
     }
     if (answer != nullptr) {
-        asked->answered(at.master, at.command.kind, *answer);
+        const bool votes = masters_[at.master].admitted;
+        asked->answered(
+            at.master,
+            at.command.kind,
+            *answer,
+            votes ? std::string() : masters_.why_not(at.master, at.now));
     } else {
         asked->dropped(at.master, masters_[at.master].link->why_down());
     }

@@ -32,7 +32,10 @@ public:
     }
     /// Both commands were sent to one more master.
     void asked() noexcept { pending_ += 2; }
-    void answered(std::size_t master, command_kind kind, const reply& answer);
+    /// `no_vote`: why the master may not vote now; empty if it may. Such a master may have lost the
+    /// key, so it does not show that the lock is free.
+    void answered(
+        std::size_t master, command_kind kind, const reply& answer, std::string_view no_vote = {});
     /// The connection broke before the reply to one of them.
     void dropped(std::size_t master, std::string_view why);
     /// Whether all replies are there.

@@ -62,8 +62,9 @@ void quorum::introduce_again(std::size_t master, time_point now) {
 // `links_due_` is a lower bound: sending a command lowers it, and a reply leaves it. So a steady
 // load never scans all masters.
 void quorum::refresh_due() noexcept {
-    links_due_ = forever;
+    links_due_ = names_due_ = forever;
     for (const member& one : members_) {
+        names_due_ = std::min(names_due_, yields_at(one));
         links_due_ = std::min({links_due_, one.link->next_due(), one.pushes->next_due()});
         if (one.otherwise == vote::quarantined && !one.stepped && one.link->judgement().confirmed) {
             links_due_ = std::min(links_due_, one.link->judgement().votes_from);
@@ -77,9 +78,13 @@ admission_change quorum::time_passed(std::size_t master, time_point now) {
         list_.time_passed(now);
         shake_hands(now);
     }
+    if (now >= names_due_) {
+        pass_on_votes(now);
+    }
     one.link->time_passed(now);
     one.pushes->time_passed(now);
-    return one.otherwise == vote::quarantined ? assess(master, now) : admission_change();
+    const bool waits = one.otherwise == vote::quarantined || one.otherwise == vote::duplicate;
+    return waits ? assess(master, now) : admission_change();
 }
 
 admission_change quorum::admission_changed(std::size_t master, time_point now) {
@@ -124,7 +129,9 @@ admission_change quorum::quarantine(
 }
 
 // One server has one vote, whatever its names. The first one that was seen keeps the vote, even
-// while it is away: its other name must not vote in addition to what it has already granted.
+// while it is away: its other name must not vote in addition to what it has already granted. After
+// a quarantine nothing of that is left, and the vote passes to the other name. Every client counts
+// each server once, so it does not matter that they may do so under different names.
 void quorum::find_duplicates(std::size_t changed) {
     const auto is_duplicate = [&](const member& one) {
         const std::string& run_id = one.link->info().run_id;
@@ -136,6 +143,31 @@ void quorum::find_duplicates(std::size_t changed) {
         one.duplicate = one.duplicate && is_duplicate(one);
     }
     members_[changed].duplicate = is_duplicate(members_[changed]);
+}
+
+// When a name that is away loses the vote to another one of the same server that is not.
+time_point quorum::yields_at(const member& one) const {
+    const bool wanted = !one.link->up() && !one.duplicate
+                        && std::ranges::any_of(members_, [&](const member& other) {
+                               return other.duplicate && other.link->up()
+                                      && other.link->info().run_id == one.link->info().run_id;
+                           });
+    return wanted ? later(one.link->heard_at(), rules_.quarantine_time()) : forever;
+}
+
+void quorum::pass_on_votes(time_point now) {
+    for (member& one : members_) {
+        if (now < yields_at(one)) {
+            continue;
+        }
+        one.duplicate = true;
+        const auto next = std::ranges::find_if(members_, [&](const member& other) {
+            return other.duplicate && other.link->up()
+                   && other.link->info().run_id == one.link->info().run_id;
+        });
+        next->duplicate = false;
+    }
+    refresh_due();
 }
 
 vote quorum::vote_of(std::size_t master, time_point now) const {

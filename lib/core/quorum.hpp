@@ -40,6 +40,8 @@ struct member {
     bool queue_refused = false;         // whether the refusal of the fair queue was logged
     bool stepped = false;               // its clock or ours was stepped, see `judge_steps`
 
+    /// Whether its grants count: false if it is a replica or may evict keys, for example.
+    bool is_fit() const noexcept { return wrong::ineligible_votes_count || link->judgement().fit; }
     /// Whether release notifications of this master can be relied on. If this client is not
     /// permitted to publish, others may not be either.
     bool notifies() const noexcept { return pushes->live() && link->unpublished().empty(); }
@@ -92,6 +94,7 @@ public:
     std::uint64_t
     send(std::size_t master, std::string_view bytes, const sent_command& what, time_point now) {
         links_due_ = std::min(links_due_, later(now, rules_.master_timeout));
+        members_[master].link->keep_fit(now);
         return members_[master].link->send(bytes, what, now);
     }
     /// Requests a new introduction of a server.
@@ -101,7 +104,7 @@ public:
     /// \{
     /// A lower bound: a call that comes too early finds nothing to do.
     time_point next_due() const noexcept {
-        return std::min({links_due_, judge_steps_at_, list_.next_due()});
+        return std::min({links_due_, names_due_, judge_steps_at_, list_.next_due()});
     }
     /// Does what is due for one master.
     admission_change time_passed(std::size_t master, time_point now);
@@ -121,6 +124,9 @@ public:
     std::string change_text(time_point now) const;
     bool ready() const noexcept { return admitted_ >= needed(); }
     std::size_t admitted() const noexcept { return admitted_; }
+    /// Returns a time before which quarantines leave no majority, whatever happens to the masters
+    /// without one; `never` if they may be enough.
+    time_point quarantined_until(time_point now) const;
     /// Its connection came up, broke, fell silent or introduced its server again.
     admission_change admission_changed(std::size_t master, time_point now);
     /// The master itself reported that it must not vote for this long; as `connection::quarantine`.
@@ -200,12 +206,15 @@ private:
     vote vote_of(std::size_t master, time_point now) const;
     void shake_hands(time_point now);
     void find_duplicates(std::size_t changed);
+    time_point yields_at(const member& one) const;
+    void pass_on_votes(time_point now);
 
     const settings& rules_;
     membership list_;
     std::vector<member> members_;
     std::size_t admitted_ = 0;
     time_point links_due_ = forever; // no connection is due before
+    time_point names_due_ = forever; // the vote of a server passes to another name of it
     time_point judge_steps_at_ = forever;
     std::uint32_t adopted_ = 0; // generations of members, at the last look
     bool heard_ = false; // result of `notified_by_quorum` at the last call of `lost_notifications`

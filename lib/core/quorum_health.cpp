@@ -4,6 +4,9 @@
 #include "quorum.hpp"
 #include "reasons.hpp"
 
+#include <algorithm>
+#include <vector>
+
 namespace redlock::core {
 
 std::string quorum::why_not(std::size_t master, time_point now) const {
@@ -24,12 +27,23 @@ std::string quorum::why_not(std::size_t master, time_point now) const {
     case vote::error:
         return !link.up()              ? link.why_down()
                : !link.judgement().fit ? link.judgement().text
-                                       : list_.why_not(master);
+                                       : list_.why_not(master, now);
     case vote::unreachable:
         return link.why_down();
     default:
         return {};
     }
+}
+
+time_point quorum::quarantined_until(time_point now) const {
+    std::vector<time_point> ends;
+    for (const member& one : members_) {
+        const bool ends_later = one.otherwise == vote::quarantined && !one.stepped
+                                && one.link->judgement().votes_from > now;
+        ends.push_back(ends_later ? one.link->judgement().votes_from : never);
+    }
+    std::ranges::sort(ends);
+    return ends[std::min(needed(), ends.size()) - 1];
 }
 
 std::string quorum::change_text(time_point now) const {

@@ -4,6 +4,7 @@
 
 #include "settings.hpp"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -20,9 +21,11 @@ inline std::string gone_silent_text(const settings& rules) {
            + std::to_string(rules.health_check_interval.count()) + " ms";
 }
 
-inline std::string not_connected_text(const settings& rules) {
+inline std::string not_connected_text(const settings& rules, std::size_t master) {
     return "connect_timeout (" + std::to_string(rules.connect_timeout.count())
-           + " ms) expired during name resolution, connect or TLS handshake";
+           + (rules.masters[master].tls ? " ms) expired during name resolution, connect or TLS "
+                                          "handshake: a port without TLS needs redis://"
+                                        : " ms) expired during name resolution or connect");
 }
 
 inline std::string not_introduced_text(const settings& rules) {
@@ -30,9 +33,31 @@ inline std::string not_introduced_text(const settings& rules) {
            + " ms) expired before the server replied";
 }
 
-/// The text of an error of a server, which may have none.
+/// The text of an error of a server, which may have none or a page.
 inline std::string_view text_of_error(std::string_view text) {
-    return text.empty() ? "an error without a text" : text;
+    constexpr std::size_t length_max = 240;
+    return text.empty() ? "an error without a text" : text.substr(0, length_max);
+}
+
+/// The error of the parser, after the first bytes that a server sent. They show which protocol it
+/// speaks. `secret`: a password that must not be shown.
+inline std::string
+not_redis_text(std::string_view error, std::string_view bytes, std::string_view secret) {
+    if (bytes.starts_with("\x15\x03")) { // an alert
+        return "the server replied in TLS: a TLS port needs rediss://";
+    }
+    constexpr std::size_t length_max = 60;
+    const std::string_view line = bytes.substr(0, bytes.find_first_of("\r\n"));
+    const bool shown = secret.empty() || bytes.find(secret) == std::string_view::npos;
+    return std::string(error).append(
+        shown ? ", in '" + std::string(line.substr(0, length_max)) + "'" : "");
+}
+
+/// The loss of a connection before the handshake has ended. `said`: an error that the server sent
+/// before it, which is the reason then; may be empty.
+inline std::string lost_text(std::string_view said, std::string_view why) {
+    return said.empty() ? std::string(why)
+                        : std::string(text_of_error(said)) + " (" + std::string(why) + ")";
 }
 
 /// Of a master whose memory record does not have the format of this version.
@@ -47,6 +72,9 @@ inline std::string advice_on_refusal(std::string_view words, const settings& rul
     // "... to access one of the keys ..." (Redis 7.0), "... to access a key" (7.2)
     if (words.starts_with("NOPERM") && words.find("access") != std::string_view::npos) {
         return ": the ACL must allow the keys " + rules.key_prefix + "*";
+    }
+    if (words.starts_with("CLUSTERDOWN") || words.starts_with("MOVED")) {
+        return ": it is a node of a cluster: use servers with cluster-enabled no";
     }
     if (words.starts_with("NOPERM") || words.starts_with("ERR unknown")) {
         return ": the guarded protocol needs EVAL (protocol::plain does without on Redis 8.4 and "

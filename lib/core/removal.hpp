@@ -34,6 +34,9 @@ constexpr bool confirms_removal(vote what) noexcept {
 
 class removal {
 public:
+    /// Longest time that a caller waits for the result, in `master_timeout`.
+    static constexpr int patience = 10;
+
     removal() noexcept = default;
     /// `late`: the lease has ended already, so removing the key is not a release. `decide_by`: when
     /// the result is due; `forever` if no caller waits for it.
@@ -76,8 +79,16 @@ public:
     /// Whether `decide` has a result now. Checked after each reply.
     bool decided(std::size_t quorum, time_point now) const noexcept {
         const std::size_t most = most_alike();
-        return wanted() && (most >= quorum || most + pending_ < quorum || now >= decide_by_);
+        return wanted() && (most >= quorum || most + pending_ < quorum || is_due(now));
     }
+    /// Whether the result is due: then `wait_until` may put it off.
+    bool is_due(time_point now) const noexcept { return now >= decide_by_; }
+    /// Whether replies of these masters can still decide the result.
+    bool may_wait(std::size_t quorum, master_set for_these) const noexcept {
+        return most_alike() + static_cast<std::size_t>(std::popcount(awaited_ & for_these))
+               >= quorum;
+    }
+    void wait_until(time_point decide_by) noexcept { decide_by_ = decide_by; }
     /// Returns the result. Requires `decided`, which it ends.
     result decide(std::size_t quorum) noexcept;
 

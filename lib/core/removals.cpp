@@ -24,6 +24,9 @@ inline bool removals::settle(claim& ended, const arrival& at, vote what, bool co
 // Reports the result once it is known. Drops the claim once no removal is pending; then it returns
 // true.
 inline bool removals::decide(claim& ended, time_point now) {
+    if (ended.ending().is_due(now)) {
+        wait_for_active(ended, now);
+    }
     if (ended.ending().decided(masters_.needed(), now)) {
         report(ended);
     }
@@ -33,6 +36,25 @@ inline bool removals::decide(claim& ended, time_point now) {
     timers_.cancel(ended.wake);
     claims_.destroy(ended);
     return true;
+}
+
+// Very many removals take longer than `master_timeout` before they leave, and before a master comes
+// to them. None is late while its commands leave and its masters reply to those before.
+void removals::wait_for_active(claim& ended, time_point now) {
+    const time_point limit = later(ended.asked_at, removal::patience * rules_.master_timeout);
+    time_point until = limit;
+    master_set active = 0;
+    for (std::size_t i = 0; now < limit && i < masters_.size(); ++i) {
+        const connection& link = *masters_[i].link;
+        const time_point silent_at = later(link.active_at(), rules_.master_timeout);
+        if (link.up() && now < silent_at) {
+            active |= set_of(i);
+            until = std::min(until, silent_at);
+        }
+    }
+    if (ended.ending().may_wait(masters_.needed(), active)) {
+        ended.ending().wait_until(until);
+    }
 }
 
 void removals::begin(claim& ended, time_point now) {

@@ -55,6 +55,7 @@ private:
     void send_pending(std::size_t master, time_point now);
     bool settle(claim& ended, const arrival& at, vote what, bool counts);
     bool decide(claim& ended, time_point now);
+    void wait_for_active(claim& ended, time_point now);
     void report(claim& ended);
     void schedule(claim& ended, time_point now) {
         timers_.set_by(ended.wake, ended.ending().next_due(ended, now));

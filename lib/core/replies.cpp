@@ -120,7 +120,15 @@ void replies::note_listeners(std::size_t master, std::uint64_t lock, std::uint64
 
 // `error`: the server's, or empty.
 void replies::claim_replied(
-    claim& owner, const arrival& at, const answer& got, std::string_view error) {
+    claim& owner, const arrival& at, const answer& read, std::string_view error) {
+    answer got = read;
+    const bool removes =
+        at.command.kind == command_kind::remove || at.command.kind == command_kind::remove_exists;
+    if (!removes && got.said == vote::granted
+        && !masters_[at.master].is_fit()) { // it became ineligible while the command was in flight
+        got = {.said = vote::error};
+        error = masters_[at.master].link->judgement().text;
+    }
     if (at.command.asks() && owner.ended()) { // its removal follows this command
         if (wrong::older_grant_counted && got.said == vote::granted) {
             events_.answered(owner, at, got);
@@ -185,10 +193,10 @@ void replies::note_stray(claim& owner, std::size_t master, command_kind what) co
     } else {
         return;
     }
-    // The server's clock is known only within a round trip, so `master_timeout` is added.
-    const time_point until = rules_.guarded() && !sender::sets_natively(owner)
-                                 ? later(refused_from, rules_.master_timeout)
-                                 : owner.expires_at;
+    const time_point until =
+        rules_.guarded() && !sender::sets_natively(owner)
+            ? later(refused_from, masters_[master].link->clock_error(refused_from))
+            : owner.expires_at;
     owner.more->left_behind.until = std::max(owner.more->left_behind.until, until);
 }
 

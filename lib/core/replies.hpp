@@ -58,7 +58,7 @@ private:
     void note_server(const arrival& at, const reply& answered, const answer& got);
     void note_listeners(std::size_t master, std::uint64_t lock, std::uint64_t count);
     void note_stray(claim& owner, std::size_t master, command_kind what) const;
-    void claim_replied(claim& owner, const arrival& at, const answer& got, std::string_view error);
+    void claim_replied(claim& owner, const arrival& at, const answer& read, std::string_view error);
     static void
     explain(claim& owner, std::size_t master, const answer& got, std::string_view error);
     void claim_unreachable(claim& owner, const arrival& at);

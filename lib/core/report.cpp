@@ -135,4 +135,22 @@ void master_log::members_changed() const {
     }
 }
 
+void master_log::waits_for_quorum(time_point now) const {
+    if (!host_.logs(log_level::warning)) {
+        return;
+    }
+    std::string reasons;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if (!masters_[i].admitted) {
+            reasons.append(reasons.empty() ? ": " : ", ")
+                .append(rules_.names[i] + " (" + masters_.why_not(i, now) + ")");
+        }
+    }
+    host_.log(
+        log_level::warning,
+        "waiting for a quorum: " + std::to_string(masters_.admitted()) + " of "
+            + std::to_string(masters_.size()) + " masters vote, "
+            + std::to_string(masters_.needed()) + " are needed" + reasons);
+}
+
 } // namespace redlock::core

@@ -34,6 +34,8 @@ public:
     /// Whether it votes has changed.
     void voter_changed(std::size_t master, time_point now) const;
     void members_changed() const;
+    /// An acquire has waited for some time, because too few masters vote.
+    void waits_for_quorum(time_point now) const;
 
 private:
     void write(log_level level, std::size_t master, std::string_view text) const;

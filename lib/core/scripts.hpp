@@ -76,12 +76,14 @@ inline constexpr script_part unless_quarantined{
     R"(if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end
 local floor = born + math.max(q, ARGV[4])
 if now < floor then return {-2, floor - now, now} end)"};
-/// Raises the fencing counter to the token, and renews its expiry.
+/// Raises the fencing counter to the token, and renews its expiry. The expiry comes first, as in
+/// every script that keeps a lease: at `maxmemory` a server refuses a command that needs memory
+/// only as the first write of a script.
 inline constexpr script_part raise_counter{
     R"(if ARGV[3] ~= '0' then
   local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
-  if f < tonumber(ARGV[3]) then redis.$('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
-  else redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
+  redis.call('PEXPIRE', KEYS[2], ARGV[4])
+  if f < tonumber(ARGV[3]) then redis.$('SET', KEYS[2], ARGV[3], 'PX', ARGV[4]) end
 end)"};
 /// The same for several locks.
 inline constexpr script_part raise_counters{
@@ -89,8 +91,8 @@ inline constexpr script_part raise_counters{
   local f = {}
   for i = 2, #KEYS - 1, 2 do f[i] = tonumber(redis.call('GET', KEYS[i]) or '0') or 0 end
   for i = 2, #KEYS - 1, 2 do
-    if f[i] < tonumber(ARGV[3]) then redis.$('SET', KEYS[i], ARGV[3], 'PX', ARGV[4])
-    else redis.call('PEXPIRE', KEYS[i], ARGV[4]) end
+    redis.call('PEXPIRE', KEYS[i], ARGV[4])
+    if f[i] < tonumber(ARGV[3]) then redis.$('SET', KEYS[i], ARGV[3], 'PX', ARGV[4]) end
   end
 end)"};
 /// Ends the loop over the locks of a shared call: adds the exception of one.
@@ -132,14 +134,13 @@ for i, lock in ipairs(KEYS) do
     lua::exception_if("r")};
 
 /// Examines the slots of a pool. It only reads, to find slots that are worth an attempt. The votes
-/// of a majority decide on the owner, as for any lock. KEYS: the pool. ARGV: the first slot, their
-/// number. Reply {one character for each: '1' free | '0' held, the shortest remaining lease in ms;
-/// -1: no slot is held, or none expires}. A thousand slots are a thousand bytes; their owners would
-/// be fifty times as many.
+/// of a majority decide on the owner, as for any lock. KEYS: the slots. Reply {one character for
+/// each: '1' free | '0' held, the shortest remaining lease in ms; -1: no slot is held, or none
+/// expires}. A thousand slots are a thousand bytes; their owners would be fifty times as many.
 inline constexpr std::string_view scan_slots =
-    R"(local first, free, rest = tonumber(ARGV[1]), {}, -1
-for i = 1, tonumber(ARGV[2]) do
-  local p = redis.call('PTTL', KEYS[1] .. ':' .. string.format('%.0f', first + i - 1))
+    R"(local free, rest = {}, -1
+for i, slot in ipairs(KEYS) do
+  local p = redis.call('PTTL', slot)
   free[i] = p == -2 and '1' or '0'
   if p >= 0 and (rest < 0 or p < rest) then rest = p end
 end

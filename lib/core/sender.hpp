@@ -89,9 +89,11 @@ public:
     /// The calls for several locks, for their replies.
     outbox& calls() noexcept { return outbox_; }
 
-    /// A plain SET is enough for an exclusive lock without fencing; everything else needs a script.
+    /// A plain SET is enough for an exclusive lock without fencing whose token stays here;
+    /// everything else needs a script.
     static bool sets_natively(const claim& of) noexcept {
-        return of.form == lock_form::exclusive && !of.fencing;
+        return of.form == lock_form::exclusive && !of.fencing
+               && (!of.transferable || wrong::stray_transferred);
     }
     /// Whether a command of this claim may share a call with those of other claims. The other forms
     /// have scripts of their own.

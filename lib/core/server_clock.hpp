@@ -3,8 +3,9 @@
 //
 // A reply contains T, read between the moment S at which its command was sent and the moment R at
 // which it arrived. So the master's clock was ahead by at least T - R and at most T - S. Each reply
-// narrows the bounds; time widens them, because the clocks may run at different rates. A reply
-// outside the bounds shows a step, of the master's clock or of ours.
+// narrows the bounds, as far as its round trip was short; time widens them, because the clocks may
+// run at different rates. A reply outside the bounds shows a step, of the master's clock or of
+// ours.
 
 #pragma once
 
@@ -41,6 +42,8 @@ public:
                 most = std::min(most, most_ + drift);
             }
         }
+        widest_ =
+            known_ ? std::max(widest_, most_ - least_ + 2 * drift_until(now, rules)) : most - least;
         least_ = least;
         most_ = most;
         at_ = sent;
@@ -57,6 +60,22 @@ public:
                    : 0;
     }
 
+    /// Whether the bounds are further apart than `error`. They are as far apart as the round trip
+    /// of the fastest reply.
+    bool is_vague(std::chrono::nanoseconds error) const noexcept {
+        return known_ && std::chrono::microseconds(most_ - least_) > error;
+    }
+    /// From now on the bounds are used: what they were before does not matter to `error`.
+    void begin_use() noexcept { widest_ = most_ - least_; }
+    /// How much later than at `moment`, by our clock, the server may execute a command that carries
+    /// `not_after(moment)`, at any time since `begin_use`.
+    std::chrono::nanoseconds error(time_point moment, const settings& rules) const noexcept {
+        using std::chrono::microseconds;
+        return known_ ? std::chrono::nanoseconds(
+                   microseconds(widest_ + 2 * drift_until(moment, rules) + 2'000))
+                      : rules.master_timeout;
+    }
+
 private:
     static std::int64_t ceil_us(std::chrono::nanoseconds span) noexcept {
         return std::chrono::ceil<std::chrono::microseconds>(span).count();
@@ -70,6 +89,7 @@ private:
 
     std::int64_t least_ = 0; // bounds on the offset to our clock, in us, at `at_`
     std::int64_t most_ = 0;
+    std::int64_t widest_ = 0; // distance of the bounds
     time_point at_ = never;
     bool known_ = false;
 };

@@ -23,6 +23,7 @@ struct credentials {
     std::string password;
     int database = 0;
     std::string client_name;
+    bool tls = false;
 };
 
 struct settings {
@@ -31,6 +32,8 @@ struct settings {
     member_names members;           // names of the masters (membership.hpp); empty: any may vote
     std::optional<member_change> change; // that this client makes
     bool founds = true;                  // whether it founds the quorum
+    bool replaces = false; // at once, a list that is not final; an operator's command does so
+    bool unused = false;   // no lock can have been on the masters when the quorum is founded
     redlock::protocol protocol = protocol::plain;
     std::string key_prefix;
     std::string record_key;
@@ -43,6 +46,9 @@ struct settings {
     std::chrono::milliseconds reconnect_delay_min{};
     std::chrono::milliseconds reconnect_delay_max{};
     std::chrono::milliseconds health_check_interval{};
+    /// Interval at which a connected master is asked whether it is still fit to vote: short
+    /// compared with a lease.
+    std::chrono::milliseconds fitness_interval = std::chrono::hours(1);
     std::chrono::milliseconds retry_delay_min{};
     std::chrono::milliseconds retry_delay_max{};
     /// Maximum time between two attempts of a waiter on all masters, with or without notifications.

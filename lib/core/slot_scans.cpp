@@ -25,7 +25,9 @@ void slot_scan::answered(
     unsigned command,
     bool native,
     const reply& got,
-    std::chrono::milliseconds max_ttl) {
+    std::chrono::milliseconds max_ttl,
+    bool may_vote) {
+    may_vote_ |= may_vote ? set_of(master) : 0U;
     const std::uint32_t first = first_of(command);
     const std::uint32_t count = count_of(command);
     std::string free;
@@ -88,9 +90,10 @@ pool_status slot_scan::status(std::size_t quorum) const {
     std::vector<std::string_view> tokens;
     for (std::uint32_t i = 0; i < slots_; ++i) {
         tokens.clear();
-        for (const auto& said : owners_) {
-            if (said[i]) {
-                tokens.push_back(*said[i]);
+        for (std::size_t master = 0; master < owners_.size(); ++master) {
+            const std::optional<std::string>& owner = owners_[master][i];
+            if (owner && (!owner->empty() || (may_vote_ & set_of(master)) != 0)) {
+                tokens.push_back(*owner);
             }
         }
         out.slots.push_back(judge_slot(tokens, quorum));
@@ -166,16 +169,15 @@ void slot_scans::send(
     // Only the guarded protocol uses a script: plain also works where scripts are forbidden. It is
     // rare, and sent whole: no command variant needs to be remembered.
     const bool owners = asking.wants_owners() || !rules_.guarded();
-    std::vector<std::string> keys(owners ? count : 0);
+    const decimal number(count);
     std::vector<std::string_view> words{"MGET"};
-    for (std::uint32_t i = 0; i < keys.size(); ++i) {
+    if (!owners) {
+        words = {"EVAL", scan_slots, number};
+    }
+    std::vector<std::string> keys(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
         assign_slot_key(keys[i], asking.key, first + i);
         words.push_back(keys[i]);
-    }
-    const decimal from(first);
-    const decimal number(count);
-    if (!owners) {
-        words = {"EVAL", scan_slots, "1", asking.key, from, number};
     }
     std::string bytes;
     append_command(bytes, words);
@@ -198,7 +200,13 @@ slot_scan* slot_scans::answered(const arrival& at, const reply* answer) {
         asking->dropped(at.master, masters_[at.master].link->why_down());
     } else {
         const bool native = at.command.how == command_variant::native;
-        asking->answered(at.master, at.command.round, native, *answer, rules_.max_ttl);
+        asking->answered(
+            at.master,
+            at.command.round,
+            native,
+            *answer,
+            rules_.max_ttl,
+            masters_[at.master].admitted);
     }
     if (!asking->decided()) {
         return nullptr;

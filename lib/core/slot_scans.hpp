@@ -64,7 +64,8 @@ public:
         unsigned command,
         bool native,
         const reply& got,
-        std::chrono::milliseconds max_ttl);
+        std::chrono::milliseconds max_ttl,
+        bool may_vote = true);
     /// The connection broke before the reply.
     void dropped(std::size_t master, std::string_view why);
     /// Whether no further reply is needed.
@@ -76,6 +77,7 @@ public:
 
     void reset() {
         operation = {};
+        may_vote_ = 0;
         owners_.clear();
         votes.clear_texts();
     }
@@ -84,6 +86,7 @@ private:
     void failed(std::size_t master, vote what, std::string_view why);
 
     std::uint32_t slots_ = 0;
+    master_set may_vote_ = 0; // when they replied: the others may have lost keys
     /// By master and slot: empty where a master did not report it.
     std::vector<std::vector<std::optional<std::string>>> owners_;
 };

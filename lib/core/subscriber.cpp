@@ -42,6 +42,7 @@ void subscriber::stop(std::string_view why) {
 }
 
 void subscriber::open(time_point now) {
+    said_.clear();
     liveness_.open(now);
     events_.open_subscriber(master_);
 }
@@ -85,7 +86,7 @@ void subscriber::change(
 
 void subscriber::closed(std::string_view why, time_point now) {
     if (liveness_.begun()) {
-        lose(why, now);
+        lose(lost_text(liveness_.up() ? std::string_view() : said_, why), now);
     }
 }
 
@@ -150,7 +151,8 @@ bool subscriber::answered(asked what, const reply& got, time_point now) {
             lose(refusal_of("AUTH", got.text, secret_), now);
         }
         return got.is_error() || got.type == reply_type::status;
-    case asked::name: // optional: an error is accepted
+    case asked::name: // optional: an error is accepted, but a server may close after it
+        said_ = got.is_error() ? refusal_of("CLIENT SETNAME", got.text, secret_) : "";
         return got.is_error() || got.type == reply_type::status;
     case asked::ping:
         // The connection works even without the permission for PING.
@@ -198,7 +200,7 @@ void subscriber::time_passed(time_point now) {
         open(now);
         break;
     case duty::give_up_opening:
-        lose(not_connected_text(rules_), now);
+        lose(not_connected_text(rules_, master_), now);
         break;
     case duty::fall_silent:
         liveness_.fall_silent(now);

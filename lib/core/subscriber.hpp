@@ -119,6 +119,7 @@ private:
     bool refused_ = false;
     std::string secret_; // that was sent: the next one may be another
     std::string why_not_ = "not connected yet";
+    std::string said_; // an error before the first PONG that did not end the connection
     std::set<std::string, std::less<>> watched_;
 
     reply_reader reader_;

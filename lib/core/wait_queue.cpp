@@ -91,6 +91,9 @@ waiter* wait_queue::hand(const offered_lease& lease, const wait_view& at) noexce
     if (lease.slots == 0 && next.slots != 0) {
         return nullptr; // without a prefix a lock may have the name of a pool
     }
+    if (wants.transferable && !lease.transferable) {
+        return nullptr; // a SET of the owner before may be executed late
+    }
     if (wants.fencing != lease.fencing || !place.allows(wants, at.rules, at.now)
         || at.now + needed >= lease.lasts_until) { // `lasts_until` may be `never`
         return nullptr;

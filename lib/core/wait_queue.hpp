@@ -94,6 +94,7 @@ struct offered_lease {
     time_point lasts_until; // when a majority of its votes ends
     std::chrono::milliseconds ttl{};
     bool fencing = false;
+    bool transferable = false;       // no command of its acquire is executed late
     std::uint32_t slots = 0;         // of a pool; 0: it is a lock
     std::uint32_t highest = 0;       // their largest number
     time_point handed_since = never; // start of the local handoffs in a row; `never`: none

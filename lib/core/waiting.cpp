@@ -254,6 +254,7 @@ operation* waiting::next_owner(claim& lease, time_point now) {
         .lasts_until = lease.votes.lasts_until(masters_.needed()),
         .ttl = lease.ttl,
         .fencing = lease.fencing,
+        .transferable = !rules_.guarded() || !sender::sets_natively(lease),
         .handed_since = since};
     if (lease.is_slot()) {
         offer.slots = static_cast<std::uint32_t>(lease.more->numbers.size());

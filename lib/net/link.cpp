@@ -2,7 +2,6 @@
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 
 #include <sys/socket.h>
@@ -40,14 +39,17 @@ link::channel::~channel() {
 // and an old command could be executed after those of the next connection.
 void link::close() noexcept {
     if (channel_) {
-        int descriptor = channel_->plain.is_open() ? channel_->plain.native_handle() : -1;
-#if REDLOCK_LINUX
-        descriptor = channel_->watched >= 0 ? channel_->watched : descriptor;
-#endif
         const ::linger nothing{.l_onoff = 1, .l_linger = 0};
-        ::setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &nothing, sizeof nothing);
+        ::setsockopt(descriptor(), SOL_SOCKET, SO_LINGER, &nothing, sizeof nothing);
     }
     finish();
+}
+
+int link::descriptor() noexcept {
+    if (channel_->watched >= 0) {
+        return channel_->watched;
+    }
+    return channel_->plain.is_open() ? channel_->plain.native_handle() : -1;
 }
 
 void link::finish() noexcept {
@@ -90,7 +92,7 @@ void link::ready_to_move() {
     } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
         failed("read", error_code(errno, boost::system::system_category()));
     }
-    if (mine == channel_ && mine->writing) {
+    if (mine == channel_ && mine->writing && !mine->write_error) {
         write_rest_now();
     }
 }
@@ -100,7 +102,7 @@ void link::write_rest_now() {
     error_code error;
     mine.rest_written += write_now(std::string_view(mine.rest).substr(mine.rest_written), error);
     if (error) {
-        failed("write", error);
+        refused(error);
     } else if (mine.rest_written == mine.rest.size()) {
         mine.writing = false;
         mine.rest.clear();
@@ -167,7 +169,7 @@ std::size_t link::write(std::string& bytes) {
         written = write_now(bytes, error);
         if (error) {
             bytes.clear();
-            fail_later("write", error);
+            refused(error);
             return 0;
         }
         if (written == bytes.size()) {
@@ -190,11 +192,11 @@ void link::write_rest() {
     }
 #endif
     auto handler = guarded([this](const error_code& error, std::size_t size) {
-        channel_->writing = false;
         if (error) {
-            failed("write", error);
+            refused(error);
             return;
         }
+        channel_->writing = false;
         channel_->rest.clear();
         owner_.link_written(master_, size);
     });
@@ -208,7 +210,8 @@ void link::write_rest() {
 }
 
 void link::failed(std::string_view what, const error_code& error, const std::string& more) {
-    failed(why_failed(what, error) + more);
+    const error_code write_error = channel_->write_error;
+    failed(write_error ? why_failed("write", write_error) : why_failed(what, error) + more);
 }
 
 void link::failed(const std::string& why) {
@@ -216,26 +219,23 @@ void link::failed(const std::string& why) {
     owner_.link_closed(master_, why);
 }
 
-// The owner must not be called from inside its own call. Nothing is written before the report,
+// Called from inside a call of the owner, which must not be called back. Nothing more is written,
 // because replies would no longer match their commands.
-void link::fail_later(std::string_view what, const error_code& error) {
-    std::string why = why_failed(what, error);
-    close();
-    channel_ = std::make_shared<channel>(io_); // not open: drops the report if it is closed first
-    asio::post(io_, guarded([this, why = std::move(why)] {
-                   close();
-                   owner_.link_closed(master_, why);
-               }));
+void link::refused(const error_code& error) noexcept {
+    channel_->write_error = error;
+    channel_->writing = true;
+    ::shutdown(descriptor(), SHUT_RD); // the read must end even if the master still has it open
 }
 
 std::string link::why_failed(std::string_view what, const error_code& error) const {
-    if (error != asio::error::eof && error != asio::error::connection_reset) {
-        return std::string(what) + ": " + error.message();
+    const bool closed = error == asio::error::eof || error == asio::error::broken_pipe;
+    if (!closed && error != asio::error::connection_reset) {
+        return (std::string(what) + ": " + error.message()).append(advice_on_tls(error));
     }
-    std::string why = error == asio::error::eof ? "the master closed the connection"
-                                                : std::string(what) + ": " + error.message();
+    std::string why =
+        closed ? "the master closed the connection" : std::string(what) + ": " + error.message();
     if (where_.transport == transport::tcp && channel_->open && !channel_->heard) {
-        why += " before it sent anything: a TLS port needs rediss://";
+        why += may_need_tls;
     }
     return why;
 }

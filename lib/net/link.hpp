@@ -83,6 +83,7 @@ private:
         bool open = false;
         bool heard = false; // the master has sent anything
         bool writing = false;
+        boost::system::error_code write_error; // of a write; the next failed read reports it
         std::array<char, 4 * 1024> read_buffer{};
     };
 
@@ -102,9 +103,10 @@ private:
         const boost::system::error_code& error,
         const std::string& more = {});
     void failed(const std::string& why);
-    /// The same as `failed`, from inside a call of the owner: closes the connection at once, and
-    /// reports it by a separate handler.
-    void fail_later(std::string_view what, const boost::system::error_code& error);
+    /// A write has failed. What the master has sent until then is read first, since it may say why.
+    /// The read that finds no more bytes reports the loss.
+    void refused(const boost::system::error_code& error) noexcept;
+    int descriptor() noexcept;
     std::string why_failed(std::string_view what, const boost::system::error_code& error) const;
     /// Wraps `f` so that it keeps the owner and the connection alive, runs under the guard, and
     /// does nothing once the connection was closed.

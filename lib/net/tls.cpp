@@ -4,6 +4,9 @@
 
 #if REDLOCK_HAS_TLS
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/ssl/error.hpp>
+#include <openssl/err.h>
+#include <openssl/sslerr.h>
 #endif
 
 #include <cstddef>
@@ -58,13 +61,46 @@ std::string why_distrusted(const SSL* session, const std::string& name) {
     if (SSL_get_verify_mode(session) == SSL_VERIFY_NONE || verdict == X509_V_OK) {
         return {};
     }
-    // X509_V_ERR_UNSPECIFIED comes from the host name verification.
-    return verdict == X509_V_ERR_UNSPECIFIED
-               ? ": it does not name '" + name + "'"
-               : std::string(": ") + X509_verify_cert_error_string(verdict);
+    std::string why = std::string(": ") + X509_verify_cert_error_string(verdict);
+    switch (verdict) {
+    case X509_V_ERR_UNSPECIFIED: // of the host name verification
+        return ": it does not name '" + name
+               + "': connect by a name that it has, or give that in server_name "
+                 "(--tls-server-name)";
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+        return why + ": name the file of its authority in ca_file (--tls-ca-file)";
+    default:
+        return why;
+    }
+}
+
+std::string_view advice_on_tls(const boost::system::error_code& error) noexcept {
+    if (error.category() != boost::asio::error::get_ssl_category()) {
+        return {};
+    }
+    switch (ERR_GET_REASON(static_cast<unsigned long>(error.value()))) {
+    case SSL_R_WRONG_VERSION_NUMBER: // a server without TLS has replied
+    case SSL_R_HTTP_REQUEST:
+    case SSL_R_PACKET_LENGTH_TOO_LONG:
+        return ": a port without TLS needs redis://";
+    case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+    case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE: // of TLS 1.2
+        return ": the server may require a certificate of the client: certificate_file "
+               "(--tls-certificate-file)";
+    default:
+        return {};
+    }
 }
 
 #else
+
+std::string_view advice_on_tls(const boost::system::error_code&) noexcept {
+    return {};
+}
 
 std::shared_ptr<tls_context> tls_files::read() {
     throw std::invalid_argument(

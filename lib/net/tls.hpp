@@ -4,9 +4,12 @@
 
 #include <redlock/config.hpp>
 
+#include <boost/system/error_code.hpp>
+
 #include <array>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #if REDLOCK_HAS_TLS
@@ -14,7 +17,6 @@
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/ssl/stream.hpp>
-#include <boost/system/error_code.hpp>
 #include <openssl/ssl.h>
 #endif
 
@@ -40,6 +42,13 @@ private:
     std::array<std::string, 3> texts_; // of which `made_` was made
     std::shared_ptr<tls_context> made_;
 };
+/// To be appended to the loss of a connection without TLS over which nothing was received.
+inline constexpr std::string_view may_need_tls =
+    " before it sent anything: a TLS port needs rediss://";
+
+/// What to change after an error of a TLS connection, to be appended to it; empty if the error
+/// itself is enough.
+std::string_view advice_on_tls(const boost::system::error_code& error) noexcept;
 
 /// Returns the name or address that the certificate of a master has to show.
 inline const std::string& tls_name_of(const endpoint& master, const tls_options& options) {

@@ -32,6 +32,16 @@ def _(quorum):
         assert 10_000 < master.ask('PTTL', 'redlock:{a}') <= 20_000
 
 
+@case('acquire leaves no SET behind that could be executed late, when another owner has had the lock since')
+def _(quorum):
+    quorum.masters[0].ask('CONFIG', 'SET', 'slowlog-log-slower-than', '0')
+    acquired(quorum, 'a', '--ttl', '20s')
+    sent = quorum.masters[0].ask('SLOWLOG', 'GET', '100')
+    texts = [' '.join(map(str, entry[3])) for entry in sent]
+    assert any('redlock:{a}' in text for text in texts), texts
+    assert not any(text.startswith('SET redlock:{a}') for text in texts), texts
+
+
 @case('acquire of what is held, and without a quorum')
 def _(quorum):
     acquired(quorum, 'a')
@@ -45,6 +55,27 @@ def _(quorum):
     for master in quorum.masters[:2]:
         master.kill()
     equal(ended(quorum.run('acquire', '--wait', 'none', 'b'), NO_QUORUM).stdout, '')
+
+
+@case('at maxmemory acquire names the cause; what is held is extended and released')
+def _(quorum):
+    token = {'REDLOCK_TOKEN': acquired(quorum, 'a')}
+    for master in quorum.masters:
+        master.ask('CONFIG', 'SET', 'maxmemory', '100kb')
+    contains(ended(quorum.run('acquire', '--wait', 'none', 'b'), NO_QUORUM).stderr, 'maxmemory is reached')
+    ended(quorum.run('extend', 'a', env=token), 0)
+    ended(quorum.run('release', 'a', env=token), 0)
+
+
+@case('status does not call a lock free that a master in quarantine may have forgotten')
+def _(quorum):
+    acquired(quorum, 'a')
+    for master in quorum.masters[:2]:
+        master.ask('FLUSHALL')
+    ended(quorum.run('run', '--wait', 'none', 'b', '--', 'true'), NO_QUORUM)
+    result = ended(quorum.run('status', 'a'), UNDECIDED)
+    contains(result.stdout, 'undecided')
+    contains(result.stdout, 'quarantine')
 
 
 @case('acquire waits for its turn')

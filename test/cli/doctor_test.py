@@ -170,9 +170,84 @@ def _(quorum):
 def _(quorum):
     quorum.masters[1].ask('CONFIG', 'SET', 'requirepass', 'right')
     env = {'REDLOCK_PASSWORD': 'wrong-sesame'}
-    report = found(quorum, 'reachable', 'broken', 'AUTH was refused', master=quorum.masters[1], env=env,
-                   alone=False)
+    report = found(quorum, 'reachable', 'broken', 'WRONGPASS invalid username-password pair', master=quorum.masters[1],
+                   env=env, alone=False)
     assert 'wrong-sesame' not in json.dumps(report)
+
+
+def mistaken(quorum, urls, *parts, env=None):
+    """What `run` says while it waits for good, and `doctor`, about a list of masters none of which can be used."""
+    env = (env or {}) | {'REDLOCK_MASTERS': urls}
+    # No end of a connection attempt helps.
+    waiting = quorum.start('run', '--connect-timeout', '1h', 'a', '--', 'true', env=env)
+    began, said = time.monotonic(), ''
+    while not all(part in said for part in parts):
+        line = waiting.stderr.readline()
+        assert line, f'{parts} not in {said}'
+        said += line
+    took = time.monotonic() - began
+    assert took < 10, f'{took} s; promised: two, on a machine that is not busy'
+    waiting.terminate()
+    waiting.communicate()
+    report = examine(quorum, '--connect-timeout', '500ms', env=env)
+    equal({one['check'] for one in report['findings'] if one['severity'] == 'broken'} - {'reachable', 'role', 'slots'},
+          {'quorum'})
+    contains(json.dumps(report), *parts)
+
+
+def started(quorum, *options, count=3):
+    masters = [Master(str(quorum.directory), options) for _ in range(count)]
+    for master in masters:
+        quorum.stack.callback(master.kill)
+    return masters
+
+
+@case('a server that says why and closes: maxclients, over TCP and a Unix socket, with and without a password')
+def _():
+    with Quorum(0) as quorum:
+        socket_file = quorum.path('socket')
+        for path in ('tcp', 'unix'):
+            with contextlib.ExitStack() as stack:
+                full, = started(quorum, '--unixsocket', str(socket_file), count=1)
+                stack.enter_context(full.connect())
+                full.ask('CONFIG', 'SET', 'maxclients', 1)
+                url = full.url if path == 'tcp' else f'unix://{socket_file}'
+                for env in ({}, {'REDLOCK_PASSWORD': 'sesame'}):
+                    mistaken(quorum, url, 'ERR max number of clients reached', env=env)
+                full.kill()
+
+
+@case('a server that says why and closes: protected mode')
+def _(quorum):
+    address = subprocess.run(['hostname', '-I'], capture_output=True, text=True).stdout.split()
+    if not address:
+        raise Skip('this machine has no address but the loopback')
+    for master in quorum.masters:
+        master.ask('CONFIG', 'SET', 'bind', '* -::*')
+    for env in ({}, {'REDLOCK_PASSWORD': 'sesame'}):
+        mistaken(quorum, ','.join(f'redis://{address[0]}:{master.port}' for master in quorum.masters),
+                 'DENIED Redis is running in protected mode', env=env)
+
+
+@case('a server of another kind: a sentinel, a node of a cluster, a web server, one that says nothing')
+def _():
+    with Quorum(0) as quorum:
+        mistaken(quorum, sentinel(quorum), 'is a sentinel')
+        node, = started(quorum, '--cluster-enabled', 'yes', '--cluster-config-file', 'nodes', '--cluster-port',
+                        str(free_port()), count=1)
+        mistaken(quorum, node.url, 'CLUSTERDOWN Hash slot not served', 'cluster-enabled no')
+        texts = json.dumps(examine(quorum, env={'REDLOCK_MASTERS': node.url}))
+        equal(texts.count('CLUSTERDOWN Hash slot not served'), 1, texts)
+        mistaken(quorum, Web().url, 'HTTP/1.1 400 Bad Request')
+
+
+class Web(Listener):
+    """A server that answers everything as a web server does."""
+
+    def serve(self, client):
+        with client, contextlib.suppress(OSError):
+            client.recv(4096)
+            client.sendall(b'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n')
 
 
 @case('reachability: a missing password is told, and nothing that follows from it')
@@ -532,19 +607,17 @@ def _(quorum):
     found(quorum, 'slots', 'broken', 'CROSSSLOT', master=node, env=env, alone=False)
 
 
-@case('role: a sentinel')
-def _(quorum):
+def sentinel(quorum):
+    """The URL of a new one."""
     config = quorum.path('sentinel.conf')
     port = free_port()
     config.write_text(f'port {port}\nbind 127.0.0.1\n')
     program = os.environ.get('REDLOCK_REDIS_SERVER') or 'redis-server'
-    sentinel = subprocess.Popen([program, str(config), '--sentinel'], stdout=subprocess.DEVNULL)
-    quorum.stack.callback(sentinel.wait)
-    quorum.stack.callback(sentinel.kill)
+    process = subprocess.Popen([program, str(config), '--sentinel'], stdout=subprocess.DEVNULL)
+    quorum.stack.callback(process.wait)
+    quorum.stack.callback(process.kill)
     until(lambda: not socket.socket().connect_ex(('127.0.0.1', port)), 'a sentinel')
-    env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(
-        quorum.masters[0].url, f'redis://127.0.0.1:{port}')}
-    found(quorum, 'role', 'broken', 'is a sentinel', env=env, alone=False)
+    return f'redis://127.0.0.1:{port}'
 
 
 @case('times: a master_timeout that is not small')
@@ -608,6 +681,11 @@ def _(quorum):
         raise Skip('this server has no TLS') from error
     urls = {'REDLOCK_MASTERS': ','.join(f'rediss://localhost:{port}' for port in masters)}
     trusted = urls | {'REDLOCK_TLS_CA_FILE': str(quorum.path('ca.crt'))}
+    mistaken(quorum, ','.join(f'redis://localhost:{port}' for port in masters), 'a TLS port needs rediss://')
+    mistaken(quorum, urls['REDLOCK_MASTERS'], 'certificate verify failed', '--tls-ca-file')
+    mistaken(quorum, urls['REDLOCK_MASTERS'].replace('localhost', '127.0.0.1'), "it does not name '127.0.0.1'",
+             '--tls-server-name', env=trusted)
+    mistaken(quorum, quorum.env['REDLOCK_MASTERS'].replace('redis:', 'rediss:'), 'without TLS', 'redis://')
     report = examine(quorum, env=trusted)
     equal({one['check'] for one in report['findings'] if one['severity'] != 'note'}, {'tls', 'quarantine'})
     found(quorum, 'tls', 'warning', 'its certificate expires in', env=trusted)

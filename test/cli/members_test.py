@@ -388,5 +388,46 @@ def _(quorum):
     equal(members(quorum, 0, 1, 2, 3, 4), (3, name[2:]))
 
 
+@case('a mistyped address is corrected: found replaces the list at once, and --new spares the quarantine', 3)
+def _(quorum):
+    quorum.env |= SHORT
+    right = listed(quorum, 0, 1, 2)
+    typo = {'REDLOCK_MASTERS': ','.join([quorum.masters[0].url, quorum.masters[1].url, 'redis://127.0.0.1:1'])}
+    ended(quorum.run('run', '--wait', '300ms', 'a', '--', 'true', env=typo), NO_QUORUM)
+    told = ended(quorum.run('run', '--wait', '300ms', 'a', '--', 'true', env=right), NO_QUORUM).stderr
+    contains(told, 'redlock members found')
+    contains(told, quorum.masters[2].name)
+    dry = ended(quorum.run('members', 'found', '--dry-run', env=right), 0)
+    contains(dry.stderr, 'it would found the quorum')
+    equal(record(quorum.masters[0])[-1][32], '0')
+    contains(ended(quorum.run('members', 'found', '--new', env=right), 0).stdout, 'generation 1: ')
+    equal([record(one)[3] for one in quorum.masters], ['0', '0', '0'])
+    ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env=right), 0)
+    contains(ended(quorum.run('members', 'found', env=right), 0).stderr, 'founded already')
+    contains(ended(quorum.run('members', 'found', env=listed(quorum, 0)), NO_QUORUM).stderr, 'is not replaced')
+    contains(ended(quorum.run('members', 'found', 'a', env=right), USAGE).stderr, '--masters')
+    contains(ended(quorum.run('members', 'add', 'a', '--new', env=right), USAGE).stderr, 'members found')
+
+
+@case('without the command the corrected list replaces the mistyped one after a quarantine', 3)
+def _(quorum):
+    quorum.env |= SHORT
+    typo = {'REDLOCK_MASTERS': ','.join([quorum.masters[0].url, quorum.masters[1].url, 'redis://127.0.0.1:1'])}
+    ended(quorum.run('run', '--wait', '300ms', 'a', '--', 'true', env=typo), NO_QUORUM)
+    ended(quorum.run('run', '--wait', '30s', 'a', '--', 'true', env=listed(quorum, 0, 1, 2)), 0)
+
+
+@case('a list with the same masters by another name is recognized', 3)
+def _(quorum):
+    quorum.env |= SHORT
+    founded(quorum, 0, 1, 2)
+    other = {'REDLOCK_MASTERS': quorum.env.get('REDLOCK_MASTERS', ','.join(
+        one.url for one in quorum.masters)).replace('127.0.0.1', 'localhost')}
+    told = ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env=other), NO_QUORUM).stderr
+    contains(told, 'the same server by another name')
+    contains(told, '?name=')
+    contains(quorum.run('doctor', '--clock-time', '20ms', env=other).stdout, '?name=')
+
+
 if __name__ == '__main__':
     main()

@@ -5,6 +5,7 @@ import contextlib
 import os
 import pathlib
 import pty
+import re
 import shutil
 import signal
 import stat
@@ -176,11 +177,38 @@ def _(quorum):
         waiting = quorum.start(*words, env=wrong)
         contains(waiting.stderr.readline(), "waiting for 'a': not ready, 0 of 3", 'WRONGPASS')
         waiting = quorum.start(*words, env=right | {'REDLOCK_NO_QUARANTINE': 'false'})
-        contains(waiting.stderr.readline(), "waiting for 'a': not ready, 0 of 3", 'quarantined')
+        contains(waiting.stderr.readline(), "waiting for 'a': ", ' s until the quarantine ends')
     quorum.env |= right
     quorum.holder('a')
     waiting = quorum.start('acquire', 'a')
     contains(waiting.stderr.readline(), "waiting for 'a', which another owner seems to hold: ready, 3 of 3")
+
+
+@case('a wait that is shorter than the quarantine ends at once, and says how long the quarantine lasts')
+def _(quorum):
+    new = {'REDLOCK_NO_QUARANTINE': 'false'}
+    began = time.monotonic()
+    for words in (['run', '--wait', '20s', 'a', '--', 'true'], ['acquire', '--wait', '20s', 'a']):
+        said = ended(quorum.run(*words, env=new), NO_QUORUM).stderr
+        assert re.search(r'the quarantine of new, .* masters ends in [23]\d s: wait longer than that', said), said
+    assert time.monotonic() - began < 30
+
+
+@case('a quarantine is counted down on a terminal')
+def _(quorum):
+    terminal, end_of_tool = pty.openpty()
+    process = quorum.start('run', 'a', '--', 'true', stderr=end_of_tool,
+                           env={'REDLOCK_NO_QUARANTINE': 'false', 'REDLOCK_MAX_TTL': '3s', 'REDLOCK_TTL': '3s'})
+    os.close(end_of_tool)
+    said = b''
+    with contextlib.suppress(OSError): # the end
+        while more := os.read(terminal, 4096):
+            said += more
+    os.close(terminal)
+    equal(process.wait(), 0)
+    left = [int(number) for number in re.findall(r"waiting for 'a': (\d+) s until", said.decode())]
+    assert len(left) >= 2 and left == sorted(left, reverse=True) and left[0] <= 5, said
+    assert said.endswith(b'\r\x1b[K'), said
 
 
 @case('a wait lasts as long as it says, also where no master answers')

@@ -1,6 +1,8 @@
 // A command that was delayed and arrives when its attempt is long over does nothing.
 #include "guarded_quorum.hpp"
 
+#include <catch2/generators/catch_generators.hpp>
+
 namespace redlock::test { namespace {
 
 // One master and one client with little patience.
@@ -32,17 +34,20 @@ struct slow_site {
 
     acquire_options fenced_if_possible() const {
         acquire_options options = once_unrenewed(10s);
-        options.fencing = me->health().protocol == protocol::guarded;
+        options.fencing = !transferable && me->health().protocol == protocol::guarded;
+        options.transferable = transferable;
         return options;
     }
 
     asio::io_context io;
     quorum_of_masters masters;
     std::optional<client> me;
+    bool transferable = false;
 };
 
 TEST_CASE("an acquire that a hung master executes too late does nothing, and is counted") {
     slow_site site(protocol::guarded, 200ms);
+    site.transferable = GENERATE(false, true);
     const std::uint64_t before = calls_of(site.master(), "set"); // of its record
     site.attempt_in_vain();
     site.pass_the_time();
@@ -57,6 +62,7 @@ TEST_CASE("an acquire that a hung master executes too late does nothing, and is 
 
 TEST_CASE("nor when the connection was closed on our side while the command lay in the server's") {
     slow_site site(protocol::guarded, 200ms);
+    site.transferable = GENERATE(false, true);
     const std::uint64_t sets = calls_of(site.master(), "set"); // of its record
     const std::uint64_t before = calls_of(site.master(), "eval");
     site.attempt_in_vain();

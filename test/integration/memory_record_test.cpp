@@ -94,6 +94,37 @@ TEST_CASE("FLUSHALL on a majority under a holder lets nobody in before the lease
     CHECK_FALSE(mine.held());
 }
 
+TEST_CASE("masters that evict a lock under connected clients let nobody in before it is over") {
+    quarantining_site site(2s);
+    client old(site.io, site.settings()); // connected before
+    old.until_admitted(3);
+    const auto configure = [&](const std::string& memory, const std::string& policy) {
+        for (const std::size_t i : {0U, 1U}) {
+            site.masters[i].command({"CONFIG", "SET", "maxmemory-policy", policy});
+            site.masters[i].command({"CONFIG", "SET", "maxmemory", memory});
+        }
+    };
+    configure("64mb", "volatile-lru");
+    for (const client* const each : {&*site.me, &old}) {
+        run_until(site.io, [&] {
+            return each->health().masters[0].state == master_state::ineligible
+                   && each->health().masters[1].state == master_state::ineligible;
+        });
+    }
+    CHECK(site.me->acquire("r", once_unrenewed(site.max_ttl))->error == errc::no_quorum);
+    configure("64mb", "noeviction");
+    old.until_admitted(3);
+    site.me->until_admitted(3);
+    // Keys go, and nobody has looked in between: the record tells newcomers.
+    lock mine = site.me->take("r", once_unrenewed(site.max_ttl));
+    configure("1", "volatile-lru");
+    configure("64mb", "noeviction");
+    const auto forgot = steady_clock::now();
+    CHECK(site.masters[0].command({"EXISTS", lock_key("r")}) == "0");
+    site.refuses_a_newcomer(2, forgot);
+    site.opens_in_time(old, forgot);
+}
+
 TEST_CASE("a record that is gone is noticed by the next grant, and then known to all") {
     quarantining_site site(2s);
     lock mine = site.me->take("r", once_unrenewed(site.max_ttl));

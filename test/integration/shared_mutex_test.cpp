@@ -124,6 +124,51 @@ TEST_CASE("shared mutex: a downgrade lets readers in and no writer, in the same 
     CHECK(site.me.gets(writer));
 }
 
+TEST_CASE(
+    "at maxmemory each lock lives on, is lowered, healed and released; new ones are refused") {
+    reading_site site;
+    const acquire_options brief = once(2s);
+    std::vector<lock> held;
+    held.push_back(take_as(as::reader, site.me, brief));
+    held.push_back(site.me.take("plain", brief));
+    held.push_back(site.me.take("fenced", with_token(brief)));
+    held.push_back(granted(site.me.finish(begin_as(as::writer, site.me, with_token(brief), "w"))));
+    held.push_back(granted(site.me.finish(begin_as(as::writer, site.me, brief, "lowered"))));
+    for (std::size_t i = 0; i < 3; ++i) {
+        site.masters[i].command({"CONFIG", "SET", "maxmemory", "100kb"});
+    }
+    for (const char* const name : {"plain", "fenced", "w"}) {
+        site.masters[0].command({"DEL", lock_key(name), fence_key_of(name)});
+    }
+    site.masters[0].command({"DEL", readers_key});
+    CHECK(downgrade(held.back(), site.io) == error_code());
+    site.pass(4500ms);
+    for (const lock& one : held) {
+        INFO(one.resource());
+        CHECK(one.held());
+    }
+    CHECK(site.readers_on(0) == 1);
+    CHECK(exists(site.masters[0], lock_key("plain")));
+    CHECK(counter_on(site.masters[0], "fenced") == token_of(held[2]));
+    CHECK(counter_on(site.masters[0], "w") == token_of(held[3]));
+
+    std::vector<acquisition_ptr> refused{
+        site.other.acquire("new"),
+        site.other.acquire("new", with_token()),
+        site.other.finish(begin_as(as::reader, site.other, once(), "r")),
+        site.other.finish(begin_as(as::writer, site.other, once(), "new"))};
+    for (const acquisition_ptr& one : refused) {
+        INFO(one->explained());
+        CHECK(*one == errc::no_quorum);
+        CHECK(contains(to_string(one->why), "OOM"));
+    }
+    for (lock& one : held) {
+        INFO(one.resource());
+        CHECK(site.me.release(one) == release_result::released);
+    }
+    CHECK(site.clean());
+}
+
 TEST_CASE("shared mutex: only a writer's lock can be downgraded") {
     reading_site site;
     lock exclusive = site.me.take("r");

@@ -3,15 +3,17 @@
  * master has lost it. docs/model.md says what is left out, and why that is safe.
  *
  * Scope, each by -D:   MASTERS that exist; FIRST, SECOND: the lists of the two clients, a bit for each master;
- *                      FORGETS: how often a master loses its data; ALL=1: all that both lists have in common may
- *                      be without a record at once; VIEW=1: the record is not compared at the vote, it is enough
- *                      that the client has read its final list on some master before
+ *                      THIRD: a third list; SPELLED=1: the first two lists differ although they are of the same
+ *                      masters, by other names; FORGETS: how often a master loses its data; ALL=1: all that two
+ *                      lists have in common may be without a record at once; VIEW=1: the record is not compared at
+ *                      the vote, it is enough that the client has read its final list on some master before;
+ *                      LOCKS=0: no votes; it is an error already if two lists are made final
  * -DWRONG=name         one rule of the protocol broken; the search must find an error
  * -DGOAL=name          reaching it is an error, which shows that the model is not vacuous
  *
  * Time. A wait of Q is over once every attempt has ended that was made when it began. A run shows the last attempt
  * of each client, which does not end: an error needs two holders. So a memory that began during an attempt is
- * young for good.
+ * young for good. A founder may replace an unfinished list at any moment, as an operator's command does.
  */
 
 #ifndef MASTERS
@@ -23,6 +25,15 @@
 #ifndef SECOND
 #define SECOND 11 /* 0, 1, 3 */
 #endif
+#ifndef THIRD
+#define LISTS 2 /* and a client and a founder with each */
+#define THIRD FIRST
+#else
+#define LISTS 3
+#endif
+#ifndef SPELLED
+#define SPELLED 0
+#endif
 #ifndef FORGETS
 #define FORGETS 0
 #endif
@@ -32,21 +43,26 @@
 #ifndef VIEW
 #define VIEW 0
 #endif
-
-#define LISTS 2 /* and a client and a founder with each */
+#ifndef LOCKS
+#define LOCKS 1
+#endif
 
 /* What can be wrong. */
 #define nothing 0
 #define founded_by_majority 1
 #define any_list_served 2
-#define founding_overwritten 3 /* by that of another list */
-#define written_at_once 4 /* the list is final as soon as it is written */
-#define id_not_compared 5 /* of the founding, when it is made final */
-#define returned_without_evidence 6
-#define returned_by_one 7
-#define no_quarantine 8
-#define founding_is_evidence 9
-#define not_confirmed 10 /* that the founding was on all masters at once */
+#define agreed_replaced 3 /* a list that all masters of it had at once */
+#define final_replaced 4
+#define written_at_once 5 /* the list is final as soon as it is written */
+#define id_not_compared 6 /* of the record that was read, when the list is agreed or final */
+#define replaced_unread 7 /* whatever is there when another list is replaced that was read */
+#define returned_without_evidence 8
+#define returned_by_one 9
+#define no_quarantine 10
+#define unfinished_counts 11 /* as evidence, and at the vote */
+#define not_confirmed 12 /* that the list was on all masters at once */
+#define agreed_skipped 13 /* final as soon as it was on all masters at once */
+#define counted 14 /* the same, but a list is replaced only if it was read on N - q + 1 of its masters */
 #ifndef WRONG
 #define WRONG nothing
 #endif
@@ -55,18 +71,24 @@
 /* What must be reachable. */
 #define founded 1 /* and the second client has the lock */
 #define returned 2 /* a vote of a master that had forgotten */
+#define replaced 3 /* a list is final that replaced another one */
 #ifndef GOAL
 #define GOAL nothing
 #endif
 
-/* Records: without one; founding, and final, of each list. */
+/* Records: without one; founding, agreed, and final, of each list. */
 #define blank 0
-#define FOUNDING(l) (1 + (FIRST == SECOND -> 0 : (l)))
-#define FINAL(l) (3 + (FIRST == SECOND -> 0 : (l)))
-#define SAME_LIST(a, b) ((a) != blank && (((a) ^ (b)) & 1) == 0)
+#define NAME(l) ((l) == 1 && FIRST == SECOND && !SPELLED -> 0 : (l))
+#define FOUNDING(l) (1 + NAME(l))
+#define AGREED(l) (1 + LISTS + NAME(l))
+#define FINAL(l) (1 + 2 * LISTS + NAME(l))
+#define IS_FOUNDING(r) ((r) != blank && (r) <= LISTS)
+#define IS_FINAL(r) ((r) > 2 * LISTS)
+#define NAME_OF(r) (((r) - 1) % LISTS)
+#define OF(l, r) ((r) != blank && NAME_OF(r) == NAME(l))
+#define SAME_LIST(a, b) ((a) != blank && (b) != blank && NAME_OF(a) == NAME_OF(b))
 
-#define LIST(l) (l == 0 -> FIRST : SECOND)
-#define COMMON (FIRST & SECOND)
+#define LIST(l) ((l) == 0 -> FIRST : ((l) == 1 -> SECOND : THIRD))
 #define BIT(m) (1 << (m))
 #define IN(m, set) (((set) & BIT(m)) != 0)
 #define COUNT(set) (((set) & 1) + ((set) >> 1 & 1) + ((set) >> 2 & 1) + ((set) >> 3 & 1) + ((set) >> 4 & 1))
@@ -78,23 +100,33 @@ byte record[MASTERS];
 bit young[MASTERS];
 byte key[MASTERS]; /* the client + 1 */
 
-byte written[LISTS]; /* the founder has written its list there, or found it */
-byte present[LISTS]; /* that is still there, by its id */
-byte confirmed[LISTS]; /* it has seen so once it had written all */
-bit whole[LISTS]; /* all masters of the list had it at once */
+/* A founder writes its list, and reads all records twice: there was a moment at which all had it, by these ids. Then
+ * it writes that the list is agreed, reads twice again, and makes it final. It may begin again at any moment. */
+#define writing 0
+#define agreeing 1
+#define finishing 2
+byte phase[LISTS];
+byte present[LISTS]; /* masters whose record is the one of that moment, by its id */
+byte done[LISTS]; /* those that it has read at all, of a wrong rule */
+byte seen[LISTS * LISTS]; /* where it has read another list that is not final, of wrong rules */
+bit whole[LISTS]; /* all masters of the list had it as agreed at once */
 byte evidence[LISTS]; /* final records that clients with this list have read */
 byte votes[LISTS];
 bit asking[LISTS];
 bit held[LISTS];
+byte finals; /* the lists that were made final */
+byte over; /* goal: lists that were written over another one */
 byte forgets = FORGETS;
-byte back; /* goals */
+byte back; /* goal */
 
 /* Scratch, 0 between steps. */
 byte i;
 byte holders;
 bit remembered;
+bit common;
 
 #define ATTEMPTS (asking[0] || asking[1])
+#define LASTING(l) (wrong(agreed_skipped) || wrong(counted) -> FOUNDING(l) : AGREED(l))
 
 inline new_record(m, what)
 {
@@ -105,44 +137,84 @@ inline new_record(m, what)
     i = 0
 }
 
-#define COMPLETE(l, by) (wrong(founded_by_majority) -> MAJORITY(LIST(l), by[l]) : ALL_OF(LIST(l), by[l]))
-#define FOUNDED(l) (COMPLETE(l, confirmed) || (wrong(not_confirmed) && COMPLETE(l, written)))
+/* Whether all masters of the list have it, as no less than this. */
+#define HAS(k, l, least) (!IN(k, LIST(l)) || (OF(l, record[(k) % MASTERS]) && record[(k) % MASTERS] >= least))
+#define ALL_HAVE(l, least) \
+    (HAS(0, l, least) && HAS(1, l, least) && HAS(2, l, least) && HAS(3, l, least) && HAS(4, l, least))
+#define LOOSE (wrong(not_confirmed) || wrong(founded_by_majority))
+#define VERIFIED(l, least) \
+    (ALL_HAVE(l, least) || (wrong(not_confirmed) && ALL_OF(LIST(l), done[l])) || \
+        (wrong(founded_by_majority) && MAJORITY(LIST(l), done[l])))
 
-inline acknowledged(m, l)
-{
-    written[l] = written[l] | BIT(m);
-    present[l] = present[l] | BIT(m);
-    whole[l] = whole[l] || COMPLETE(l, present)
-}
+#define OTHER(l, r) ((r) != blank && !OF(l, r))
+#define SEEN(l, other) seen[(l) * LISTS + (other)]
+#define MAY_REPLACE(l, m) \
+    (OTHER(l, record[m]) && \
+        ((IS_FOUNDING(record[m]) && (!wrong(counted) || \
+            BLOCKING(LIST(NAME_OF(record[m])), SEEN(l, NAME_OF(record[m])) & LIST(l)))) || \
+        (wrong(replaced_unread) && IN(m, SEEN(l, 0))) || \
+        (wrong(agreed_replaced) && !IS_FINAL(record[m])) || (wrong(final_replaced) && IS_FINAL(record[m]))))
 
 #define FOUNDER(l) \
     :: d_step { \
-        IN(m, LIST(l)) && !COMPLETE(l, written) && \
-            (record[m] == blank || (record[m] == FOUNDING(1 - l) && wrong(founding_overwritten))) -> \
-        printf("list %d: founding is written on master %d\n", l, m); \
+        IN(m, LIST(l)) && (record[m] == blank || MAY_REPLACE(l, m)) -> \
+        printf("list %d: founding is written on master %d, in place of %d\n", l, m, record[m]); \
+        over = (GOAL == replaced && record[m] != blank -> over | BIT(l) : over); \
         new_record(m, FOUNDING(l)); \
         record[m] = (wrong(written_at_once) -> FINAL(l) : FOUNDING(l)); \
-        acknowledged(m, l) \
+        whole[l] = whole[l] || ALL_HAVE(l, LASTING(l)) \
     } \
     :: d_step { \
-        record[m] == FOUNDING(l) && !IN(m, written[l] & present[l]) && !COMPLETE(l, written) -> \
-        printf("list %d: founding is read on master %d\n", l, m); \
-        acknowledged(m, l) \
+        (wrong(replaced_unread) || wrong(counted)) && IN(m, LIST(l)) && IS_FOUNDING(record[m]) && \
+            OTHER(l, record[m]) -> \
+        i = (wrong(counted) -> NAME_OF(record[m]) : 0); \
+        SEEN(l, i) = SEEN(l, i) | BIT(m); \
+        i = 0 \
     } \
     :: d_step { \
-        COMPLETE(l, written) && !COMPLETE(l, confirmed) && IN(m, LIST(l) & ~present[l]) && !wrong(not_confirmed) -> \
-        printf("list %d: the founder begins again, as the record of master %d is another one\n", l, m); \
-        written[l] = 0; \
-        confirmed[l] = 0 \
+        LOOSE && IN(m, LIST(l) & ~(done[l] & present[l])) && OF(l, record[m]) && \
+            (phase[l] == writing || record[m] >= AGREED(l)) -> \
+        done[l] = done[l] | BIT(m); \
+        present[l] = present[l] | BIT(m) \
     } \
     :: d_step { \
-        COMPLETE(l, written) && IN(m, present[l] & ~confirmed[l]) -> \
-        confirmed[l] = confirmed[l] | BIT(m) \
+        phase[l] == writing && VERIFIED(l, FOUNDING(l)) -> \
+        phase[l] = (LASTING(l) == FOUNDING(l) -> finishing : agreeing); \
+        present[l] = (LOOSE -> present[l] : LIST(l)); \
+        done[l] = 0 \
     } \
     :: d_step { \
-        FOUNDED(l) && record[m] == FOUNDING(l) && (IN(m, present[l]) || wrong(id_not_compared)) -> \
-        printf("list %d: founding is final on master %d\n", l, m); \
-        new_record(m, FINAL(l)) \
+        phase[l] == agreeing && VERIFIED(l, AGREED(l)) -> \
+        phase[l] = finishing; \
+        whole[l] = whole[l] || LOOSE; \
+        present[l] = (LOOSE -> present[l] : LIST(l)); \
+        done[l] = 0 \
+    } \
+    :: d_step { \
+        phase[l] == agreeing && IN(m, LIST(l)) && \
+            ((record[m] == FOUNDING(l) && IN(m, present[l])) || \
+                (wrong(id_not_compared) && OTHER(l, record[m]))) -> \
+        printf("list %d: it is agreed on master %d\n", l, m); \
+        new_record(m, AGREED(l)); \
+        whole[l] = whole[l] || ALL_HAVE(l, LASTING(l)) \
+    } \
+    :: d_step { \
+        phase[l] == finishing && IN(m, LIST(l)) && \
+            ((record[m] == LASTING(l) && IN(m, present[l])) || \
+                (wrong(id_not_compared) && OTHER(l, record[m]))) -> \
+        printf("list %d: it is final on master %d\n", l, m); \
+        new_record(m, FINAL(l)); \
+        finals = (LOCKS -> 0 : finals | BIT(NAME(l))); \
+        holders = COUNT(finals); \
+        assert(holders <= 1); \
+        holders = 0; \
+        assert(GOAL != replaced || !IN(l, over)) \
+    } \
+    :: d_step { \
+        phase[l] != writing && !ALL_OF(LIST(l), present[l]) -> \
+        phase[l] = writing; \
+        present[l] = 0; \
+        done[l] = 0 \
     }
 
 #define MAY_RETURN(l) \
@@ -152,18 +224,19 @@ inline acknowledged(m, l)
 #define CLIENT(c) \
     :: d_step { \
         IN(m, LIST(c)) && !IN(m, evidence[c]) && \
-            (record[m] == FINAL(c) || (record[m] == FOUNDING(c) && wrong(founding_is_evidence))) -> \
+            (record[m] == FINAL(c) || (OF(c, record[m]) && wrong(unfinished_counts))) -> \
         evidence[c] = evidence[c] | BIT(m) \
     } \
     :: d_step { \
-        IN(m, LIST(c)) && record[m] < FINAL(0) && MAY_RETURN(c) -> \
+        IN(m, LIST(c)) && !IS_FINAL(record[m]) && MAY_RETURN(c) -> \
         printf("list %d: master %d is back\n", c, m); \
         new_record(m, FINAL(c)) \
     } \
     :: d_step { \
-        asking[c] && IN(m, LIST(c)) && !young[m] && key[m] == 0 && \
+        LOCKS && asking[c] && IN(m, LIST(c)) && !young[m] && key[m] == 0 && \
             (record[m] == FINAL(c) || (VIEW && evidence[c] != 0) || \
-                (wrong(any_list_served) && record[m] >= FINAL(0))) -> \
+                (wrong(any_list_served) && IS_FINAL(record[m])) || \
+                (wrong(unfinished_counts) && OF(c, record[m]))) -> \
         printf("master %d votes for client %d\n", m, c); \
         assert(GOAL != returned || !IN(m, back)); \
         key[m] = c + 1; \
@@ -180,8 +253,20 @@ inline acknowledged(m, l)
         fi \
     }
 
-#define LASTS(l) (whole[l] || (wrong(not_confirmed) && COMPLETE(l, written)))
-#define OF_FOUNDED(r) ((r == FOUNDING(0) || r == FINAL(0)) -> LASTS(0) : LASTS(1))
+#define LASTS(r) (whole[NAME_OF(r)])
+
+/* Another one of the masters in common keeps this list, as what nothing replaces. */
+inline look_kept(m)
+{
+    common = false;
+    remembered = false;
+    for (i : 0 .. MASTERS - 1) {
+        remembered = remembered || (i != m && IN(i, FIRST & SECOND & THIRD) && SAME_LIST(record[i], record[m]) &&
+            record[i] >= LASTING(NAME_OF(record[i])));
+        common = common || (i == m && IN(i, FIRST & SECOND & THIRD))
+    }
+    i = 0
+}
 
 proctype at(byte m)
 {
@@ -189,16 +274,16 @@ end:
     do
     FOUNDER(0)
     FOUNDER(1)
+#if LISTS > 2
+    FOUNDER(2)
+#endif
     CLIENT(0)
     CLIENT(1)
     :: d_step {
         forgets > 0 && record[m] != blank ->
-        for (i : 0 .. MASTERS - 1) {
-            remembered = (IN(i, COMMON & ~BIT(m)) && SAME_LIST(record[i], record[m]) -> 1 : remembered)
-        }
-        i = 0;
+        look_kept(m);
         if
-        :: !IN(m, COMMON) || remembered || !OF_FOUNDED(record[m]) || ALL ->
+        :: !common || remembered || !LASTS(record[m]) || ALL ->
             printf("master %d forgets\n", m);
             forgets--;
             new_record(m, blank);
@@ -207,7 +292,8 @@ end:
             back = (GOAL == returned -> back | BIT(m) : 0)
         :: else
         fi;
-        remembered = 0
+        remembered = false;
+        common = false
     }
     od
 }
@@ -223,7 +309,7 @@ init
     }
 end:
     do
-    :: d_step { !asking[0] -> asking[0] = true }
-    :: d_step { !asking[1] -> asking[1] = true }
+    :: d_step { LOCKS && !asking[0] -> asking[0] = true }
+    :: d_step { LOCKS && !asking[1] -> asking[1] = true }
     od
 }

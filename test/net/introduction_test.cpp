@@ -62,7 +62,7 @@ TEST_CASE("what is doubtful in a configuration is in the log when the manager ru
 TEST_CASE("a second async_run is refused, and the log says that it was one") {
     started_quorum q;
     nothing& again = q.begin_run();
-    CHECK(q.wait(again).error() == errc::invalid_argument);
+    CHECK(q.wait(again).error() == asio::error::already_started);
     CHECK_THAT(q.log().back(), ContainsSubstring("async_run was called before"));
 }
 
@@ -82,6 +82,27 @@ TEST_CASE("a resource's name may be any bytes, and a log line stays one line") {
         }
     }
     CHECK(seen);
+}
+
+TEST_CASE(
+    "the error after which a server closes the connection is the reason, whatever it answers") {
+    quorum q;
+    const fake_action full = fake_action::reply("-ERR max number of clients reached\r\n");
+    q.masters[0].when("CLIENT", full);
+    q.masters[0].when("INFO", fake_action::close_before_reply());
+    q.masters[1].when("INFO", full);
+    q.masters[2].when("CLIENT", fake_action::reply("HTTP/1.1 400 Bad Request\r\n\r\n"));
+    q.start(0);
+    const auto says = [&](std::size_t i, const std::string& part) {
+        q.run_until([&] { return q.health_of(i).text.find(part) != std::string::npos; });
+        CHECK(q.health_of(i).state == master_state::down);
+    };
+    says(0, "ERR max number of clients reached (the master closed the connection)");
+    says(1, "ERR max number of clients reached");
+    says(2, "'HTTP/1.1 400 Bad Request'");
+    CHECK_THAT(
+        q.acquire("r").why().votes.at(0).text,
+        ContainsSubstring("ERR max number of clients reached"));
 }
 
 TEST_CASE("a port that hangs up at the first word may be one for TLS, and that is said") {

@@ -6,12 +6,14 @@
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <mutex>
 
 namespace asio = boost::asio;
@@ -45,10 +47,11 @@ public:
     std::size_t opened = 0;
     std::vector<std::string> closed;
     std::string received;
+    std::function<void()> after_all;
 
     void link_opened(std::size_t) override { ++opened; }
     void link_closed(std::size_t, std::string_view why) override { closed.emplace_back(why); }
-    void all_received() override {}
+    void all_received() override { after_all ? after_all() : void(); }
     void link_received(std::size_t, std::span<const char> bytes) override {
         received.append(bytes.data(), bytes.size());
     }
@@ -67,6 +70,7 @@ struct pair {
         if (watched) {
             ready.emplace(io.get_executor(), *owner, [this](std::size_t) { one->ready_to_move(); });
             one->be_watched(*ready);
+            owner->after_all = [this] { ready->wait(); };
         }
 #endif
         {
@@ -153,6 +157,21 @@ TEST_CASE("after a refused write nothing more is written, whichever comes first"
         CHECK(p.all_that_came() == "before\n");
         REQUIRE(p.owner->closed.size() == 1);
         CHECK_THAT(p.owner->closed[0], ContainsSubstring("write: "));
+    }
+}
+
+TEST_CASE("what a master said before it closed is read, also after a refused write") {
+    constexpr std::string_view said = "-ERR max number of clients reached\r\n";
+    for (const bool watched : ways) {
+        CAPTURE(watched);
+        pair p(watched);
+        asio::write(p.peer, asio::buffer(said));
+        p.peer.close();
+        refusal = EPIPE;
+        CHECK(p.write(lost_bytes) == 0);
+        test::run_until(p.io, [&] { return !p.owner->closed.empty(); });
+        CHECK(p.owner->received == said);
+        CHECK(p.owner->closed == std::vector<std::string>{"the master closed the connection"});
     }
 }
 

@@ -18,6 +18,7 @@
 namespace redlock::test { namespace {
 
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;
 
 // Each begins one operation with a token, and then does what makes it end.
@@ -245,7 +246,10 @@ TEST_CASE("the default token is deferred, and an error has the votes") {
     CHECK(thrown->code() == errc::contended);
     CHECK(thrown->get_diagnostics().votes.size() == 3);
     CHECK(thrown->get_diagnostics().resource == "r");
-    CHECK_THAT(thrown->what(), StartsWith("'r': contended") && ContainsSubstring(" held "));
+    const std::string text = thrown->what();
+    CHECK_THAT(text, StartsWith("'r': contended: ") && ContainsSubstring(" held "));
+    CHECK(text.find("contended") == text.rfind("contended")); // each thing is said once
+    CHECK_THAT(text, EndsWith(" [redlock:1]"));
 }
 
 TEST_CASE("an error without an attempt is thrown with the reason, if there is one") {

@@ -109,6 +109,21 @@ void checker::released(nanos now, std::size_t number) {
     }
 }
 
+void checker::goes_on(nanos now, std::size_t number) {
+    const ownership& one = ownerships_[number];
+    for (std::size_t i = number + 1; wanted_.exclusion && i < ownerships_.size(); ++i) {
+        const ownership& other = ownerships_[i];
+        if (other.resource == one.resource && !may_meet(one, other)) {
+            fail(
+                promise::truth,
+                now,
+                "the lock of c" + std::to_string(one.client) + " on resource "
+                    + std::to_string(one.resource) + " goes on, but c"
+                    + std::to_string(other.client) + " has had it since");
+        }
+    }
+}
+
 // Readers may meet each other, and owners of locks that ignore readers.
 bool checker::may_meet(const ownership& a, const ownership& b) noexcept {
     const auto writes = [](const ownership& one) { return one.how == taking::writing; };

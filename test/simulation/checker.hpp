@@ -16,7 +16,8 @@ enum class promise : std::uint8_t {
     progress,  // once faults have ended, each waiter gets its lock, and nothing is left over
     sane,      // the engine keeps its contract with its host
     turn,      // the waiters of one client for a resource get it in order of arrival
-    truth,     // `released` is reported only if no other owner had the lock before
+    truth,     // `released` is reported only if no other owner had the lock before, and a lock that
+               // another owner has had since does not come back
     attempt,   // while the lock is free, a waiter tries soon
 };
 std::string_view to_string(promise) noexcept;
@@ -56,6 +57,8 @@ public:
     void lets_go(nanos now, std::size_t ownership);
     /// Records that the loss was signalled. The holder may continue to act.
     void loses(std::size_t ownership) { ownerships_[ownership].lost = true; }
+    /// Checks an attach that succeeded: nobody else has had the lock since this ownership.
+    void goes_on(nanos now, std::size_t ownership);
     /// Checks a release that reported `released`.
     void released(nanos now, std::size_t ownership);
 

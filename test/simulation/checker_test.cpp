@@ -161,6 +161,19 @@ TEST_CASE("a release that is said to have been in time and was not is found") {
     }
 }
 
+TEST_CASE("a lock that goes on after another owner has had it is found") {
+    checker judge = strict();
+    const auto first = judge.takes(10, 0, 0, 0, 100);
+    judge.takes(10, 0, 1, 0, 100);
+    judge.goes_on(90, first);
+    judge.takes(150, 1, 0, 0, 160, taking::reading); // which it may meet
+    judge.goes_on(160, first);
+    CHECK_FALSE(judge.found());
+    judge.takes(170, 1, 0, 0, 180);
+    judge.goes_on(190, first);
+    CHECK(found(judge, promise::truth));
+}
+
 TEST_CASE("a holder that is extended after another owner had its lock is found") {
     checker judge({.exclusion = false, .order = false, .bounds = false, .yields = 100}, 1);
     const auto older = judge.takes(10, 0, 0, 0, 120);

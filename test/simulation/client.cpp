@@ -25,7 +25,8 @@ client::client(unsigned number, surroundings& here, network& net, writes_under_w
 
 core::settings client::settings() const {
     const plan& what = here_.what;
-    const std::size_t masters = mine_.masters == 0 ? what.masters.size() : mine_.masters;
+    const bool right = mine_.corrected && incarnation_ > 1;
+    const std::size_t masters = mine_.masters == 0 || right ? what.masters.size() : mine_.masters;
     core::settings rules;
     for (std::size_t i = 0; i < masters; ++i) {
         rules.masters.emplace_back();
@@ -35,6 +36,10 @@ core::settings client::settings() const {
         mine_.speaks == speech::guarded ? redlock::protocol::guarded : redlock::protocol::plain;
     if (what.members && mine_.speaks == speech::guarded) {
         rules.members = rules.names;
+        rules.replaces = mine_.replaces;
+        for (std::string& name : rules.members) {
+            name.front() = mine_.respelled && !right ? 'n' : name.front();
+        }
         if (!mine_.change.empty()) {
             rules.change = {mine_.change.front() == '+', mine_.change.substr(1)};
         }
@@ -50,6 +55,7 @@ core::settings client::settings() const {
     rules.reconnect_delay_min = milliseconds(5);
     rules.reconnect_delay_max = milliseconds(100);
     rules.health_check_interval = milliseconds(what.health_check_ms);
+    rules.fitness_interval = milliseconds(100); // as in production, with leases that short
     rules.retry_delay_min = milliseconds(4);
     rules.retry_delay_max = milliseconds(100);
     rules.pushes = mine_.pushes;

@@ -86,6 +86,7 @@ private:
         std::vector<std::size_t> ownerships; // one for each resource
         redlock::core::handle claim;
         std::string token;
+        bool dated = false;               // see `abandoned_lock`
         redlock::time_point until;        // `held()` is true
         redlock::time_point until_before; // before the last change
         redlock::time_point deadline;     // the latest deadline that it was shown
@@ -107,6 +108,7 @@ private:
         unsigned holds = 0;
         hold held;
         std::vector<std::size_t> attached; // ownerships of the lock to which it attaches
+        bool dated = false;                // of the lock that it asks for
     };
 
     /// A holder whose loss was signalled, and which may still act.

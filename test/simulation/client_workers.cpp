@@ -108,6 +108,7 @@ void client::begin(unsigned number) {
     tell("wants {} ({}) for {} ms", in_words(names), to_string(one.now.how), one.now.ttl_ms);
     one.waits = one.now.wait_ms != 0;
     one.queues = one.waits && one.now.how != taking::reading;
+    options.transferable = one.now.transferable;
     options.order = one.now.fifo ? redlock::fairness::fifo : redlock::fairness::none;
     core::acquire_request request{
         .cookie = std::uint64_t{one.cookie} << 8U | number,
@@ -139,6 +140,8 @@ void client::begin(unsigned number) {
 std::string client::token_for(worker& one) {
     const op& wanted = one.now;
     one.attached.clear();
+    one.dated = mine_.speaks == speech::guarded
+                && (wanted.names_token || wanted.transferable || wanted.fences);
     if (wanted.attaches) {
         const auto left = std::ranges::find_if(here_.abandoned, [&](const abandoned_lock& each) {
             return each.resource == wanted.resource && each.speaks == mine_.speaks
@@ -149,6 +152,7 @@ std::string client::token_for(worker& one) {
         }
         std::string token = std::move(left->token);
         one.attached = std::move(left->ownerships);
+        one.dated = left->dated;
         here_.abandoned.erase(left);
         tell("attaches to {:.8}", token);
         net_.note_attach(token, here_.now);
@@ -223,12 +227,18 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         .ownerships = {},
         .claim = lease.self,
         .token = std::string(lease.token_text()),
+        .dated = one->dated,
         .until = lease.held().held_until(),
         .until_before = lease.held().held_until(),
         .deadline = lease.held().deadline(),
         .changed = here_.now};
     net_.note_deadline(one->held.token, when(lease.held().deadline()));
     const nanos since = net_.note_holder(one->held.token);
+    for (const std::size_t each : one->attached) {
+        if (one->dated) {
+            here_.judge.goes_on(here_.now, each);
+        }
+    }
     lets_go(std::exchange(one->attached, {}));
     std::vector<std::string> names;
     for (const unsigned each : held) {
@@ -425,7 +435,12 @@ void client::end_op(unsigned number, unsigned name) {
         one.held.releasing = true;
     } else if (abandons && one.now.how == taking::one && one.now.slots == 0) {
         here_.abandoned.push_back(
-            {one.held.token, one.held.ownerships, one.now.resource, mine_.speaks, one.now.fences});
+            {one.held.token,
+             one.held.ownerships,
+             one.now.resource,
+             mine_.speaks,
+             one.now.fences,
+             one.held.dated});
         one.held.open = false;
     } else {
         let_go(one);

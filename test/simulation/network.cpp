@@ -123,6 +123,7 @@ network::network(surroundings& here, lua_machine& lua) : here_(here) {
         master& made = masters_.back();
         made.process.run_id = new_run_id(static_cast<unsigned>(i));
         made.process.started_us = made.wall_us(0) - one.age / us;
+        made.process.declared_keys_only = true;
         made.process.speaks = static_cast<server::dialect>(one.dialect);
         // The quorum has been in use for as long.
         made.process.data.put(redlock::core::record_key("p:")).value =
@@ -224,7 +225,11 @@ void network::scatter(connection& one, connection_id id, bool late, nanos late_m
 void network::send(connection_id id, std::string bytes) {
     connection& one = connections_[id];
     here_.count.witness(here_.now, id, bytes);
-    const nanos at = std::max(one.there.last, here_.now + delay(link_of(one)));
+    link& way = link_of(one);
+    nanos at = std::max(one.there.last, here_.now + delay(way));
+    if (way.slow_handshakes != 0 && bytes.find("string.byte(mine)") != std::string::npos) {
+        at += way.random.between(0, way.slow_handshakes);
+    }
     one.there.last = at;
     one.there.chunks.push_back({at, std::move(bytes)});
     here_.queue.push(at, event_kind::arrive_there, id);
@@ -382,6 +387,10 @@ void network::refuse(const fault& what, bool begins) {
     for_links(what, [&](link& way) { begins ? ++way.refused : --way.refused; });
 }
 
+void network::slow_handshakes(const fault& what, bool begins) {
+    for_links(what, [&](link& way) { way.slow_handshakes = begins ? what.amount : 0; });
+}
+
 void network::break_connections(const fault& what) {
     const bool late = what.kind == fault_kind::break_late;
     for (connection_id id = 0; id < connections_.size(); ++id) {
@@ -479,6 +488,32 @@ void network::hush(int master, bool begins) {
     for (unsigned m = 0; m < masters_.size(); ++m) {
         if (matches(master, m)) {
             masters_[m].process.refuses_publish = begins;
+        }
+    }
+}
+
+void network::let_evict(int master, bool may) {
+    for (unsigned m = 0; m < masters_.size(); ++m) {
+        if (matches(master, m)) {
+            masters_[m].process.info_overrides["maxmemory"] = may ? "1000000" : "0";
+            masters_[m].process.info_overrides["maxmemory_policy"] =
+                may ? "volatile-lru" : "noeviction";
+        }
+    }
+}
+
+// As under the pressure of other data.
+void network::evict(int master) {
+    for (unsigned m = 0; m < masters_.size(); ++m) {
+        std::vector<std::string> found;
+        for (const entry& one : masters_[m].process.data.entries()) {
+            if (one.expires_ms != entry::no_expiry && matches(master, m)) {
+                found.push_back(one.key);
+            }
+        }
+        masters_[m].process.evicted_keys += found.size();
+        for (const std::string& key : found) {
+            say(static_cast<int>(m), {"DEL", key});
         }
     }
 }
@@ -648,10 +683,14 @@ void network::check_key(
     if (const attempt* const made = find_attempt(what.token); what.guarded && made != nullptr) {
         // Guarded: nothing is executed once its attempt is over, or the deadline of its lease. A
         // client's bound on the master's clock can be wrong by three things: the drift over the
-        // whole run at most, the largest delay of a command, and steps of the clock.
+        // whole run at most, the round trip of the fastest command, and steps of the clock. After a
+        // step it may be the round trip of any command.
         const plan& all = here_.what;
+        const bool steps = std::ranges::any_of(
+            all.faults, [](const fault& each) { return each.kind == fault_kind::step; });
+        const nanos round_trip = slow(all.master_timeout_ms * ms);
         const nanos error = here_.now / 1'000 * all.drift_ppb * 2 / 1'000'000
-                            + std::max(all.connect_timeout_ms * ms, all.air.slow_max)
+                            + (steps ? std::max(round_trip, all.air.slow_max) : round_trip)
                             + all.offset_bound_ms * ms + 2 * ms;
         const nanos over =
             what.acquires ? made->began + slow(all.master_timeout_ms * ms) : made->over;

@@ -27,6 +27,7 @@ struct abandoned_lock {
     unsigned resource;
     speech speaks;
     bool fenced;
+    bool dated; // no command that sets its key is executed late
 };
 
 /// What all parts of a run share.
@@ -74,6 +75,7 @@ public:
     void partition(const fault&, bool begins);
     void refuse(const fault&, bool begins);
     void break_connections(const fault&);
+    void slow_handshakes(const fault&, bool begins);
     void stall(int master, bool begins);
     void crash(unsigned master);
     void boot(unsigned master, std::optional<store> data);
@@ -82,6 +84,8 @@ public:
     void say(int master, std::initializer_list<std::string_view> words);
     void remove_keys(int master, std::int64_t which);
     void hush(int master, bool begins);
+    void let_evict(int master, bool may);
+    void evict(int master);
     void replace(unsigned master, unsigned by);
     void step(int master, std::int64_t by_us);
     const store& data_of(unsigned master) const { return masters_[master].process.data; }
@@ -144,6 +148,7 @@ private:
         unsigned blocked_there = 0;
         unsigned blocked_back = 0;
         unsigned refused = 0;
+        nanos slow_handshakes = 0; // by up to this
     };
     struct master {
         server process;

@@ -93,6 +93,15 @@ void choose_holders(plan& what, generator& random) {
     }
 }
 
+void choose_transfers(plan& what, generator& random) {
+    const bool some = random.percent(25);
+    for_each_op(what, [&](client_plan&, op& one) {
+        const bool chosen = random.percent(70);
+        one.transferable = some && chosen && one.end == op::ending::abandon
+                           && one.how == taking::one && one.slots == 0 && !one.attaches;
+    });
+}
+
 void choose_servers(plan& what, generator& random) {
     if (is_sharp(what)) {
         return;
@@ -272,6 +281,52 @@ void add_deletion_faults(plan& what, generator& random) {
             }
         }
     }
+}
+
+std::int64_t evictable_after(const plan& what) {
+    constexpr nanos interval = 105 * ms; // of these leases: see settings::fitness_interval
+    return interval + 2 * (what.master_timeout_ms * ms + what.air.delay_max + what.air.slow_max)
+           + what.air.flush_max;
+}
+
+void add_eviction_faults(plan& what, generator& random) {
+    what.air.slow_percent = static_cast<unsigned>(random.below(8));
+    what.air.slow_max = random.between(5 * ms, 2 * what.master_timeout_ms * ms);
+    for_each_op(what, [&](client_plan&, op& one) {
+        one.think = random.between(0, 20 * ms);
+        one.wait_ms = random.between(50, 1000);
+        one.hold = random.between(0, 3 * one.ttl_ms * ms);
+        one.renews = random.percent(70);
+    });
+    const nanos lag = evictable_after(what);
+    for (nanos at = random.between(20, 200) * ms; at + lag + 60 * ms < what.faults_end;) {
+        fault one{.kind = fault_kind::evict, .at = at};
+        one.amount = lag + random.between(0, 100 * ms);
+        one.span = std::min(one.amount + random.between(0, 300 * ms), what.faults_end - at - ms);
+        one.amount = std::min(one.amount, one.span);
+        for (one.master = 0; one.master < static_cast<int>(what.masters.size()); ++one.master) {
+            if (random.percent(70)) {
+                what.faults.push_back(one);
+            }
+        }
+        at += one.span + random.between(0, 400 * ms);
+    }
+    for (std::uint64_t left = random.below(4); left > 0; --left) {
+        const std::uint64_t kind = random.below(4);
+        fault one;
+        one.kind = kind == 0   ? fault_kind::pause
+                   : kind == 1 ? fault_kind::break_late
+                   : kind == 2 ? fault_kind::client_crash
+                               : fault_kind::client_close;
+        one.client = any_client(what, random);
+        one.master = master_or_all(what, random);
+        one.amount = kind == 1 ? what.air.late_max : 0;
+        fault& made = add(what, random, one, longest_lease(what));
+        if (kind > 1) {
+            end_in_time(what, made);
+        }
+    }
+    add_partitions(what, random, 3);
 }
 
 // Leases are longer than the promise, so that a waiter that sleeps to the end of one is noticed.

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <cstdint>
+
 namespace simulation {
 
 struct plan;
@@ -11,6 +13,8 @@ class generator;
 /// attach, and how holders react to a loss.
 void choose_holders(plan&, generator&);
 /// Adds operator commands that lose no data, and servers of several versions.
+/// Some abandoned locks are transferable.
+void choose_transfers(plan&, generator&);
 void choose_servers(plan&, generator&);
 
 /// Losses, after which holders act until their last deadline.
@@ -25,6 +29,12 @@ void add_boot_step_faults(plan&, generator&);
 void add_lost_record_faults(plan&, generator&);
 /// Lock keys of holders are deleted, which the assumptions exclude.
 void add_deletion_faults(plan&, generator&);
+/// Masters are allowed to evict keys for a while. They evict some once all clients that are not
+/// partitioned have asked again: `evictable_after`.
+void add_eviction_faults(plan&, generator&);
+/// After this, no vote counts of a master that may evict: a client asks whether it is fit, sends a
+/// command for one interval more, and waits for the reply.
+std::int64_t evictable_after(const plan&);
 /// Long leases, and release notifications that end, are refused or lost: waiters must poll.
 void add_free_lock_faults(plan&, generator&);
 

@@ -8,10 +8,11 @@ namespace simulation {
 namespace {
 
 constexpr std::array<std::string_view, fault_kinds> fault_names{
-    "partition",    "refuse",      "break_late",     "break_lost", "stall",        "crash",
-    "flush",        "replace",     "step",           "pause",      "suspend",      "client_crash",
-    "client_close", "promote",     "take_over",      "flush_db",   "script_flush", "reset_stats",
-    "reload",       "remove_keys", "refuse_publish", "end_pushes"};
+    "partition",      "refuse",       "break_late",   "break_lost",    "stall",
+    "crash",          "flush",        "replace",      "step",          "pause",
+    "suspend",        "client_crash", "client_close", "promote",       "take_over",
+    "flush_db",       "script_flush", "reset_stats",  "reload",        "remove_keys",
+    "refuse_publish", "end_pushes",   "evict",        "slow_handshake"};
 
 constexpr std::array<std::string_view, 4> taking_names{"one", "all", "reading", "writing"};
 
@@ -68,6 +69,7 @@ void describe_op(std::string& out, const op& one) {
     }
     out += one.fifo ? ", fifo" : "";
     out += one.names_token ? ", own token" : "";
+    out += one.transferable ? ", transferable" : "";
     out += one.attaches ? ", attached" : "";
     out += one.after_loss == op::obedience::at_once ? ""
            : one.after_loss == op::obedience::later

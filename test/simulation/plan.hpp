@@ -58,10 +58,11 @@ struct op {
     std::vector<nanos> write_after; // when it writes to the fenced store, from the acquisition
     ending end = ending::release;
     obedience after_loss = obedience::at_once;
-    nanos lingers = 0;        // of one that stops later
-    bool fifo = false;        // uses the fair queue
-    bool names_token = false; // a single attempt with a token of its own
-    bool attaches = false;    // to a lock that somebody abandoned; if there is none, acquires
+    nanos lingers = 0;         // of one that stops later
+    bool fifo = false;         // uses the fair queue
+    bool names_token = false;  // a single attempt with a token of its own
+    bool transferable = false; // its token may be passed on
+    bool attaches = false;     // to a lock that somebody abandoned; if there is none, acquires
 };
 
 struct client_plan {
@@ -70,6 +71,9 @@ struct client_plan {
     std::int64_t max_ttl_ms = 400;
     std::size_t masters = 0; // 0: all of them, as it should be
     std::string change;      // of the members of the quorum: "+m3" or "-m0"; empty: none
+    bool respelled = false;  // its list has the masters by other names
+    bool replaces = false;   // its list replaces at once one that is not final
+    bool corrected = false;  // once it has crashed, it has the right list
     bool pushes = false;     // releases are published, and waiters subscribe
     std::int64_t local_handoff_ms = 0;
     std::vector<std::vector<op>> workers;
@@ -106,8 +110,10 @@ enum class fault_kind : std::uint8_t {
     remove_keys,  // DEL, as `amount` says: 1 lock keys, 2 fencing counters, 4 the record
     hush,         // PUBLISH is refused
     deafen,       // notification connections of `client` to the master end, and are then refused
+    evict,        // may evict keys: all with an expiry go after `amount` ns, and at the end again
+    slow_handshake, // handshakes of `client` with the master take up to `amount` ns longer
 };
-inline constexpr std::size_t fault_kinds = 22;
+inline constexpr std::size_t fault_kinds = 24;
 std::string_view to_string(fault_kind) noexcept;
 
 /// `client` or `master` -1: all of them.

@@ -131,6 +131,13 @@ void add_in_flight_faults(plan& what, generator& random) {
     what.air.late_percent = 80;
     add_some(what, random, 10, add_break);
     add_some(what, random, 2, add_stall);
+    add_some(what, random, 2, [](plan& plan, generator& source) {
+        fault one{.kind = fault_kind::slow_handshake};
+        one.client = client_or_all(plan, source, 50);
+        one.master = master_or_all(plan, source, 50);
+        one.amount = plan.connect_timeout_ms * ms;
+        add(plan, source, one, plan.faults_end);
+    });
 }
 
 void add_restart_faults(plan& what, generator& random) {
@@ -386,6 +393,31 @@ void add_list_faults(plan& what, generator& random) {
     take_longer(what, random);
 }
 
+// The quorum is founded while clients have other lists, or other names for the same masters; some
+// are corrected, and some replace a list that is not final at once.
+void add_rival_lists(plan& what, generator& random) {
+    add_different_lists(what, random);
+    what.founded = false;
+    for (client_plan& one : what.clients) {
+        one.respelled = random.percent(30);
+        one.replaces = random.percent(40);
+        one.corrected = random.percent(50);
+    }
+    // Masters that do not reply before a list is written to the others.
+    for (std::uint64_t left = random.below(4); left > 0; --left) {
+        fault one{.kind = random.percent(50) ? fault_kind::refuse : fault_kind::stall};
+        one.master = any_master(what, random);
+        one.span = random.between(10 * ms, what.faults_end / 2);
+        what.faults.push_back(one);
+    }
+    for (std::uint64_t left = 1 + random.below(4); left > 0; --left) {
+        fault one{.kind = random.percent(50) ? fault_kind::client_crash : fault_kind::pause};
+        one.client = any_client(what, random);
+        add(what, random, one, 0);
+    }
+    take_longer(what, random);
+}
+
 // Members are added and removed while locks are taken, by several clients at once. In half of the
 // runs masters also lose their records, all but the first.
 void add_member_changes(plan& what, generator& random) {
@@ -503,8 +535,12 @@ constexpr std::array table{
     profile{"mixed-slots", mixture::mixed, keeps_all, add_slot_faults},
     profile{"mixed-all", mixture::mixed, keeps_all, add_all_faults},
 
+    profile{"guarded-evictions", mixture::guarded, keeps_all, add_eviction_faults},
+    profile{"forms-evictions", mixture::guarded, keeps_all, with_forms<add_eviction_faults>},
+
     profile{"guarded-lists", mixture::guarded, keeps_lists, add_list_faults},
     profile{"guarded-changes", mixture::guarded, keeps_lists, add_member_changes},
+    profile{"guarded-foundings", mixture::guarded, keeps_lists, add_rival_lists},
 };
 
 // --- Everything except faults --------------------------------------------------------------------
@@ -610,6 +646,8 @@ plan make_plan(std::uint64_t seed, const profile& kind) {
         generator members(seed, 8);
         made.members = made.founded = members.percent(50);
     }
+    generator transfers(seed, 9);
+    choose_transfers(made, transfers);
     generator servers(seed, 7);
     choose_servers(made, servers);
     if (made.progress_bound == 0) {

@@ -75,9 +75,14 @@ void world::schedule(const fault& one, std::uint32_t number) {
     case fault_kind::refuse:
     case fault_kind::stall:
     case fault_kind::hush:
+    case fault_kind::slow_handshake:
         if (one.span != no_time) {
             here_.queue.push(one.at + one.span, event_kind::fault_over, number);
         }
+        break;
+    case fault_kind::evict:
+        here_.queue.push(one.at + one.amount, event_kind::fault_over, number);
+        here_.queue.push(one.at + one.span, event_kind::fault_over, number);
         break;
     case fault_kind::take_over:
         here_.queue.push(one.at + one.span, event_kind::boot, number);
@@ -290,6 +295,12 @@ void world::begin_fault(std::uint32_t number) {
     case fault_kind::hush:
         net_.hush(one.master, true);
         break;
+    case fault_kind::evict:
+        net_.let_evict(one.master, true);
+        break;
+    case fault_kind::slow_handshake:
+        net_.slow_handshakes(one, true);
+        break;
     case fault_kind::deafen: {
         fault ended = one;
         ended.only = wire::pushes;
@@ -337,6 +348,13 @@ void world::end_fault(std::uint32_t number) {
         break;
     case fault_kind::hush:
         net_.hush(one.master, false);
+        break;
+    case fault_kind::slow_handshake:
+        net_.slow_handshakes(one, false);
+        break;
+    case fault_kind::evict:
+        net_.evict(one.master);
+        net_.let_evict(one.master, here_.now < one.at + one.span);
         break;
     default:
         break;

@@ -146,6 +146,23 @@ TEST_CASE("a server that is loading is not fit, and says so") {
     CHECK(it.text.find("LOADING") != std::string::npos);
 }
 
+TEST_CASE("a record names a promotion and the number of evicted keys, each where there is one") {
+    server_info info = *parse_info(info_of({}));
+    CHECK(info.losses() == "-");
+    info.evicted_keys = 12;
+    CHECK(info.losses() == "+12");
+    info.promoted_from = "abc";
+    CHECK(info.losses() == "abc+12");
+    info.evicted_keys = 0;
+    CHECK(info.losses() == "abc");
+    CHECK(
+        parse_info("run_id:1\nrole:master\nuptime_in_seconds:1\nevicted_keys:7\n")->evicted_keys
+        == 7);
+    CHECK(
+        parse_info("run_id:1\nrole:master\nuptime_in_seconds:1\nevicted_keys:-7\n")->evicted_keys
+        == 0);
+}
+
 TEST_CASE("a server that may evict keys is not fit, and names its policy") {
     for (const std::string policy :
          {"allkeys-lru",
@@ -164,6 +181,7 @@ TEST_CASE("a server that may evict keys is not fit, and names its policy") {
         CHECK(judged({.memory = "maxmemory:0\r\nmaxmemory_policy:" + policy + "\r\n"}).fit);
     }
     CHECK(judged({.memory = "maxmemory:1000000\r\nmaxmemory_policy:noeviction\r\n"}).fit);
+    CHECK(!parse_info(info_of({}))->may_evict());
     // A limit without a policy is not trusted.
     CHECK(!judged({.memory = "maxmemory:1000000\r\n"}).fit);
 }

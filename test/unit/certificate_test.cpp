@@ -54,6 +54,27 @@ TEST_CASE("a lock without a fencing token takes a SET and a certificate on each 
     options.fencing = true;
     REQUIRE(q.acquire_now(options, "s").won);
     CHECK(q.masters[0].count("SET p:{s}") == 0);
+    options = once();
+    options.transferable = true; // nor if it must not be executed late
+    REQUIRE(q.acquire_now(options, "t").won);
+    CHECK(q.masters[0].count("SET p:{t}") == 0);
+}
+
+TEST_CASE("a lock whose token is passed on is not handed off by one that was set by a SET") {
+    core::settings rules = quarantining();
+    rules.local_handoff_time = 10s;
+    certified_quorum q(rules);
+    const bool transferable = GENERATE(false, true);
+    acquire_options first = once();
+    first.transferable = transferable;
+    const core::handle held = q.take(first).lease;
+    acquire_options next = waiting(20s);
+    next.transferable = true;
+    const std::uint64_t waits = q.acquire(next, 50ms);
+    q.engine.release(held, q.now());
+    REQUIRE(q.run_while_not([&] { return q.answer_to(waits) != nullptr; }));
+    CHECK(q.answered(waits).won);
+    CHECK(q.engine.count().local_handoffs == (transferable ? 1 : 0));
 }
 
 TEST_CASE("the locks of one turn share a certificate, and each has a reply of its own") {

@@ -38,6 +38,13 @@ constexpr key_state foreign = key_state::owned_by_other;
 constexpr key_state unknown = key_state::unknown;
 constexpr key_state pending = key_state::pending;
 constexpr key_state quarantined = key_state::quarantined;
+constexpr key_state ineligible = key_state::ineligible;
+
+TEST_CASE("an ineligible master does not block, as its vote may be another owner's") {
+    CHECK(rule({that(kept), that(missing), that(unknown, lasts)}) == ruling::heal);
+    CHECK(rule({that(kept), that(missing), that(ineligible, lasts)}) == ruling::failed);
+    CHECK(rule({that(kept), that(kept), that(ineligible, lasts)}) == ruling::won);
+}
 
 TEST_CASE("a confirmed vote counts and blocks, and never less than before") {
     vote_term one;

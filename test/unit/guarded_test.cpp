@@ -639,6 +639,25 @@ TEST_CASE("a stray acquire is waited for until its time is over, and then remove
     CHECK(q.it.engine.count().pending_removals == 0);
 }
 
+TEST_CASE("a master with a slow handshake votes once a faster reply has shown its clock") {
+    virtual_quorum it(guarded_settings_for(1));
+    std::int64_t not_after = 0;
+    it.masters[0].when = [&](const arguments& words) {
+        it.paths[0].back = runs(words, core::guarded_handshake) ? 1500ms : 1ms;
+        if (words[0].starts_with("EVAL") && shared_call_in(words)) {
+            not_after = std::stoll(words.back());
+        }
+        return mishap::none;
+    };
+    it.start();
+    REQUIRE(it.run_while_not([&] { return it.engine.examine(it.now()).admitted == 1; }));
+    CHECK(it.masters[0].count("TIME") == 1);
+    const std::int64_t asked = it.masters[0].wall_us(it.now());
+    CHECK(it.take(fenced()).won);
+    CHECK(not_after >= asked + 100'000); // master_timeout, in which the attempt ends
+    CHECK(not_after < asked + 110'000);  // the fastest reply took 1 ms
+}
+
 TEST_CASE("a debt lasts for as long as the key can, whichever command may have set it") {
     const bool heals = GENERATE(false, true);
     guarded_quorum q(3);

@@ -279,45 +279,78 @@ TEST_CASE("a lock that is let go in the last moment before its loss was released
     CHECK(it.engine.count().released == 1);
 }
 
-TEST_CASE("closing removes each of many locks that were let go, however long the masters take") {
-    constexpr std::size_t many = 1'000;
-    virtual_quorum it(3); // master_timeout is 100 ms
-    it.start();
-    std::vector<answer> held;
-    for (std::size_t i = 0; i < many; ++i) {
-        held.push_back(it.acquire_now(renewed(), "r" + std::to_string(i)));
-    }
-    // From now on each server executes one call, with up to 64 removals, every 60 ms.
-    std::vector<int> budget(3, 0);
-    for (std::size_t i = 0; i < 3; ++i) {
-        it.masters[i].when = [&budget, i](const arguments&) {
-            return budget[i]-- > 0 ? mishap::none : mishap::hang_before;
-        };
-    }
-    const redlock::time_point began = it.now();
-    for (int i = 1; i <= 3'000; ++i) {
-        it.at(began + i * 60ms, [&] {
-            for (std::size_t master = 0; master < 3; ++master) {
-                if (it.connected(master)) {
-                    budget[master] = 1;
-                    it.resume(master);
+// Very many locks, whose masters then execute one call each, with up to 64 removals, every 60 ms.
+struct many_locks {
+    explicit many_locks(std::size_t count) : it(3) { // master_timeout is 100 ms
+        it.start();
+        for (std::size_t i = 0; i < count; ++i) {
+            held.push_back(it.acquire_now(renewed(), "r" + std::to_string(i)));
+        }
+        for (std::size_t i = 0; i < 3; ++i) {
+            it.masters[i].when = [this, i](const arguments&) {
+                return budget[i]-- > 0 ? mishap::none : mishap::hang_before;
+            };
+        }
+        began = it.now();
+        for (int i = 1; i <= 3'000; ++i) {
+            it.at(began + i * 60ms, [this] {
+                for (std::size_t master = 0; master < 3; ++master) {
+                    if (it.connected(master)) {
+                        budget[master] = 1;
+                        it.resume(master);
+                    }
                 }
-            }
-        });
+            });
+        }
+        for (const answer& one : held) {
+            it.release(one);
+        }
     }
-    for (const answer& one : held) {
-        it.release(one);
+    std::size_t results(release_result what) {
+        return static_cast<std::size_t>(std::ranges::count_if(held, [&](const answer& one) {
+            return it.removal_of(one).has_value() && it.removal_of(one)->what == what;
+        }));
     }
+
+    virtual_quorum it;
+    std::vector<answer> held;
+    std::vector<int> budget = std::vector<int>(3, 0);
+    redlock::time_point began;
+};
+
+TEST_CASE("closing removes each of many locks that were let go, however long the masters take") {
+    many_locks all(1'000);
+    virtual_quorum& it = all.it;
     it.close();
-    it.run_until(began + 900ms);
+    it.run_until(all.began + 900ms);
     CHECK(!it.engine.closed_down());
-    it.run_until(began + 5s);
+    it.run_until(all.began + 5s);
     CHECK(it.engine.closed_down());
     std::size_t left = 0;
-    for (std::size_t i = 0; i < many; ++i) {
+    for (std::size_t i = 0; i < all.held.size(); ++i) {
         left += it.has_key("r" + std::to_string(i)) ? 1U : 0U;
     }
     CHECK(left == 0);
+}
+
+TEST_CASE("a release in a queue is not late while the masters reply to those before it") {
+    many_locks all(900); // 15 calls
+    all.it.run_until(all.began + 850ms);
+    CHECK(all.results(release_result::released) >= 700);
+    CHECK(all.results(release_result::uncertain) == 0);
+    SECTION("within ten times master_timeout") {
+        all.it.run_until(all.began + 1s);
+        CHECK(
+            all.results(release_result::released) + all.results(release_result::uncertain) == 900);
+    }
+    SECTION("and ends soon after they fall silent") {
+        for (virtual_quorum::path& one : all.it.paths) {
+            one.hung = true;
+        }
+        all.it.run_until(all.began + 960ms);
+        CHECK(
+            all.results(release_result::released) + all.results(release_result::uncertain) == 900);
+    }
 }
 
 }} // namespace letting_go_test

@@ -10,8 +10,10 @@
 #include "support/test.hpp"
 #include "virtual_quorum.hpp"
 
+#include <concepts>
 #include <deque>
 #include <initializer_list>
+#include <sstream>
 
 namespace member_world {
 
@@ -90,9 +92,15 @@ public:
         std::vector<std::size_t> masters,
         std::optional<core::member_change> change = std::nullopt,
         bool founds = true)
+        : client(all, std::move(masters), [&](core::settings& rules) {
+              rules.change = std::move(change);
+              rules.founds = founds;
+          }) {}
+    template <std::invocable<core::settings&> Choice>
+    client(world& all, std::vector<std::size_t> masters, Choice choose)
         : all_(all),
           masters_(std::move(masters)),
-          rules_(rules_for(masters_, std::move(change), founds)),
+          rules_(rules_for(masters_, choose)),
           members_(rules_) {}
     client(const client&) = delete;
     client& operator=(const client&) = delete;
@@ -108,7 +116,7 @@ public:
             "run",
             "-",
             std::to_string(std::max(quarantine, mine.quarantine).count()),
-            "0",
+            mine.unused ? "2" : "0",
             all_.new_id(),
             mine.list};
         if (!mine.id.empty()) {
@@ -122,7 +130,7 @@ public:
     void read_all() {
         for (; !replies_.empty(); replies_.pop_front()) {
             const auto& one = replies_.front();
-            members_.read(one.master, one.record, one.look, now);
+            members_.read(one.master, one.record, one.look, now, quarantine_end(one.record));
         }
     }
     void ask(std::size_t i) {
@@ -141,7 +149,7 @@ public:
     // The oldest reply of one master: connections are in no order.
     void read(std::size_t i) {
         const auto oldest = std::ranges::find(replies_, i, &reply::master);
-        members_.read(i, oldest->record, oldest->look, now);
+        members_.read(i, oldest->record, oldest->look, now, quarantine_end(oldest->record));
         replies_.erase(oldest);
     }
     // The next handshake that makes progress. Returns whether there was one.
@@ -206,7 +214,7 @@ public:
         }
         return true;
     }
-    std::string why_not(std::size_t i) const { return members_.why_not(i); }
+    std::string why_not(std::size_t i) const { return members_.why_not(i, now); }
     const std::vector<std::size_t>& masters() const { return masters_; }
     const core::membership& members() const { return members_; }
     bool waits() const { return members_.next_due() != core::forever; }
@@ -221,18 +229,26 @@ public:
     std::chrono::microseconds quarantine{1000}; // that it asks for
 
 private:
-    static core::settings rules_for(
-        const std::vector<std::size_t>& masters,
-        std::optional<core::member_change> change,
-        bool founds) {
+    // By the clock of this client: that of the masters runs with the commands.
+    redlock::time_point quarantine_end(const std::string& record) const {
+        std::istringstream words(record);
+        std::string format;
+        std::string run;
+        std::string promoted;
+        std::int64_t born = 0;
+        std::int64_t q = 0;
+        words >> format >> run >> promoted >> born >> q;
+        return now + std::chrono::microseconds(std::max<std::int64_t>(0, born + q - all_.now));
+    }
+    template <typename Choice>
+    static core::settings rules_for(const std::vector<std::size_t>& masters, Choice& choose) {
         core::settings rules = unit::guarded_settings_for(masters.size());
         rules.names.clear();
         for (const std::size_t master : masters) {
             rules.names.push_back(name_of(master));
         }
         rules.members = rules.names;
-        rules.change = std::move(change);
-        rules.founds = founds;
+        choose(rules);
         return rules;
     }
 

@@ -93,6 +93,21 @@ TEST_CASE("a removal that is not answered is uncertain in time, and names the si
     CHECK(one.next_due(owing(), now) == expires_at);
 }
 
+TEST_CASE("the result of a removal is put off only while it can still be decided") {
+    removal one = removal_of({true, true, true});
+    CHECK(!one.is_due(decide_by - 1ns));
+    CHECK(one.is_due(decide_by));
+    CHECK(one.may_wait(2, 0b011));
+    CHECK(!one.may_wait(2, 0b100));
+    answer(one, 0, vote::granted);
+    CHECK(one.may_wait(2, 0b100));
+    CHECK(!one.may_wait(2, 0b001)); // it has replied
+    one.wait_until(decide_by + 50ms);
+    CHECK(!decide(one, 2, decide_by + 49ms));
+    CHECK(decide(one, 2, decide_by + 50ms));
+    CHECK(!one.is_due(decide_by + 1h)); // nobody waits for it
+}
+
 TEST_CASE("the result of a rollback is not given, and each master settles its own part") {
     removal one = removal_of({true, true, false}, false, forever);
     CHECK(one.sent(set_of(0)) == 0); // in other words

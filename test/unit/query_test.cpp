@@ -1,3 +1,4 @@
+#include "core/keys.hpp"
 #include "waiters.hpp"
 
 namespace query_test { namespace {
@@ -22,6 +23,32 @@ TEST_CASE("a lock that nobody has is free") {
     CHECK(!found.time_left);
     CHECK(found.masters[0].vote == vote::absent);
     CHECK(it.idle());
+}
+
+TEST_CASE("a master that may have lost the key does not show that a lock is free") {
+    core::settings rules = guarded_settings_for(3);
+    rules.quarantine = true;
+    virtual_quorum it(rules);
+    it.masters[2].put("p::epoch", core::record_of_new_server(it.masters[2].run_id));
+    it.start();
+    const lock_status found = asked(it);
+    CHECK(found.state == lock_state::undecided);
+    for (const std::size_t master : {0U, 1U, 2U}) {
+        INFO(found.masters[master].text);
+        CHECK(found.masters[master].vote == vote::absent);
+        const bool excused = found.masters[master].text.find(" left: ") != std::string::npos;
+        CHECK(excused == (master < 2));
+    }
+    it.engine.query_slots(1, "r", 2, it.now());
+    REQUIRE(it.run_while_not([&] { return !it.pools.empty(); }));
+    CHECK(it.pools[0].count(lock_state::undecided) == 2);
+    CHECK(it.pools[0].answered == 3);
+
+    it.run_for(rules.quarantine_time() + 10s);
+    CHECK(asked(it).state == lock_state::free);
+    it.engine.query_slots(1, "r", 2, it.now());
+    REQUIRE(it.run_while_not([&] { return it.pools.size() == 2; }));
+    CHECK(it.pools[1].free() == 2);
 }
 
 TEST_CASE("a lock that a majority has with one token is held, until that majority ends") {

@@ -171,11 +171,23 @@ std::string put_in(std::string table, const meanings& words) {
     return table;
 }
 
+// Whether it grants a lock, a place or a record, which a server at `maxmemory` may refuse. All that
+// keeps, ends or lowers a lease does the same there.
+bool needs_memory(std::string_view script) {
+    return script == core::guarded_handshake.text || script == core::guarded_acquire.text
+           || script == core::all_acquire.text || script == core::writer_acquire.text
+           || script == core::shared_acquire.text || script == core::turn_take.text;
+}
+
 void check(
     std::string_view script,
     const std::string& keys,
     const std::string& usual_arguments,
-    const std::string& table) {
+    const std::string& table,
+    bool full = false) {
+    if (!full) {
+        check(script, keys, usual_arguments, table, true);
+    }
     memory::lua_machine lua;
     std::string heading;
     for (const std::string& line : split(table, '\n')) {
@@ -183,13 +195,15 @@ void check(
             heading = trimmed(line);
             continue;
         }
-        CAPTURE(heading, line);
+        CAPTURE(heading, line, full);
         std::vector<std::string> parts = split(line, '|');
         REQUIRE(parts.size() <= 5);
         parts.resize(5);
         std::ranges::transform(parts, parts.begin(), trimmed);
 
         memory::server it(lua);
+        it.full = full;
+        it.declared_keys_only = true;
         std::vector<std::string> before;
         if (parts[1].find("epoch=") == std::string::npos) {
             before.push_back(expand(usual_record));
@@ -233,6 +247,18 @@ void check(
         std::string answer = it.execute(views, present).describe();
         std::ranges::replace(answer, '\n', ' ');
         const std::string expected = expand(parts[2]);
+        const std::vector<std::string> kept = after(before, expand(parts[3]));
+        if (full && needs_memory(script)) {
+            const bool refused = answer.find("OOM command not allowed") != std::string::npos;
+            const bool grants = std::ranges::any_of(kept, [&](const std::string& one) {
+                return !one.empty() && std::ranges::find(before, one) == before.end();
+            });
+            CHECK((refused || !grants));
+            if (refused) {
+                CHECK(told.empty());
+                continue;
+            }
+        }
         if (answer.starts_with("(error) WRONGTYPE")) {
             answer = "error";
         }
@@ -247,7 +273,7 @@ void check(
                 left.push_back(describe(one));
             }
         }
-        CHECK(in_order(left) == in_order(after(before, expand(parts[3]))));
+        CHECK(in_order(left) == in_order(kept));
         CHECK(told == parts[4]);
     }
 }
@@ -1172,8 +1198,8 @@ the same lock is removed once
 TEST_CASE("what the scan of a pool does") {
     check(
         core::scan_slots,
-        "pool",
-        "first=0 count=4",
+        "pool:0 pool:1 pool:2 pool:3",
+        "",
         R"(
 it says which slots are taken, and when the first of them is free
         |                                                      | 1111 -1  | =
@@ -1183,9 +1209,7 @@ it says which slots are taken, and when the first of them is free
         | pool:1=x/1 pool:2=x/400                              | 1001 1   | =
         | pool:1=x pool:3=x/400                                | 1010 400 | =
         | pool:1=x                                             | 1011 -1  | =
-first=2 | pool:0=x/100 pool:1=x/200 pool:2=x/300 pool:6=x/400  | 0111 300 | =
-count=1 | pool:1=x/200                                         | 1 -1     | =
-first=999999 | pool:1000001=x/5                                | 1101 5   | =
+        | pool:4=x/100 pool:2=x/300                            | 1101 300 | =
 )");
 }
 

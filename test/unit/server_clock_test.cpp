@@ -54,6 +54,26 @@ TEST_CASE("a clock is stepped if it moved by more than the rates and the margin 
     CHECK(after_a_second(-1h) == -1h + 20ms);
 }
 
+TEST_CASE("the error of a clock is the round trip of its fastest reply, and what was used counts") {
+    site it;
+    it.rules.master_timeout = 70ms;
+    CHECK(it.clock.error(now, it.rules) == 70ms); // nothing is known
+    CHECK(!it.clock.is_vague(0ms));
+    it.sample(now, now, now + 40ms);
+    CHECK(it.clock.is_vague(40ms - 1us));
+    CHECK(!it.clock.is_vague(40ms));
+    CHECK(it.clock.error(now, it.rules) == 42ms);
+    CHECK(it.clock.error(now + 1s, it.rules) == 82ms); // 2 % to either side
+    it.sample(now, now, now + 10ms);
+    CHECK(!it.clock.is_vague(10ms));
+    CHECK(it.clock.error(now, it.rules) == 42'400us); // commands in flight carry the former bound
+    it.clock.begin_use();
+    CHECK(it.clock.error(now, it.rules) == 12ms);
+    it.clock.reset();
+    it.sample(now, now, now + 5ms);
+    CHECK(it.clock.error(now, it.rules) == 7ms);
+}
+
 TEST_CASE("the time that a reply may have taken is not a step") {
     for (const auto first : {0ms, 300ms}) {
         for (const auto second : {0ms, 300ms}) {

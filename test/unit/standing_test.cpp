@@ -65,6 +65,53 @@ TEST_CASE("a fresh quorum opens exactly when its quarantine ends, and wakes the 
     CHECK(it.answered(name).won);
 }
 
+TEST_CASE("an acquire whose wait ends before the quarantine does not wait in vain") {
+    virtual_quorum it(quarantined(3));
+    for (virtual_master& server : it.masters) {
+        server.started_us = server.wall_us(it.now());
+    }
+    const auto waits = [&](milliseconds limit) {
+        acquire_options options = once();
+        options.wait = limit;
+        return options;
+    };
+    it.start();
+    const auto quarantine = std::chrono::ceil<milliseconds>(it.engine.rules().quarantine_time());
+    const std::uint64_t second = it.acquire(waits(quarantine), "r2");
+    const answer brief = it.acquire_now(waits(quarantine - 1s), "r1");
+    CHECK(brief.why == errc::no_quorum);
+    CHECK(brief.attempts == 1);
+    CHECK(brief.votes == std::vector<vote>(3, vote::quarantined));
+    it.run_for(quarantine - 1s);
+    CHECK(it.answer_to(second) == nullptr);
+    it.run_for(1s);
+    CHECK(it.answered(second).won);
+}
+
+TEST_CASE("a quarantine ends no wait if the other masters may still be a majority") {
+    virtual_quorum it(quarantined(3));
+    it.masters[0].started_us = it.masters[0].wall_us(it.now());
+    it.masters[2].when = [](const auto&) { return mishap::hang_before; };
+    it.start();
+    acquire_options options = once();
+    options.wait = 10s;
+    const std::uint64_t name = it.acquire(options);
+    it.run_for(2s);
+    CHECK(it.answer_to(name) == nullptr);
+    const auto reported = [&] {
+        return std::ranges::count_if(it.log_lines, [](const std::string& line) {
+            return line.find("waiting for a quorum: 1 of 3 masters vote, 2 are needed: ")
+                   != std::string::npos;
+        });
+    };
+    CHECK(reported() == 1); // early, and once
+    it.run_for(1s);
+    CHECK(reported() == 1);
+    it.masters[2].when = nullptr;
+    it.run_for(7s);
+    CHECK(it.answered(name).won);
+}
+
 TEST_CASE("a master that was restarted under a holder does not vote for another one") {
     started_quorum it(quarantined(3));
     REQUIRE(it.acquire_now(once()).won);
@@ -159,6 +206,26 @@ TEST_CASE("a first name that was seen second votes when the other is another ser
     CHECK(states(it) == all(3, admitted));
 }
 
+TEST_CASE(
+    "the vote of a server passes to its other name once the first was away for a quarantine") {
+    virtual_quorum it(quarantined(3));
+    it.masters[1].run_id = it.masters[0].run_id;
+    it.start();
+    REQUIRE(states(it) == all{admitted, duplicate, admitted});
+    it.cut_off(0, 30s);
+    CHECK(states(it)[1] == duplicate);
+    it.run_for(1s);
+    CHECK(states(it)[1] == admitted);
+    CHECK(it.acquire_now(once()).won);
+    it.paths[0].reachable = true;
+    it.run_for(10s);
+    CHECK(states(it) == all{duplicate, admitted, admitted}); // never both
+    it.cut_off(1, 20s);
+    CHECK(states(it)[0] == duplicate);
+    it.run_for(20s);
+    CHECK(states(it)[0] == admitted);
+}
+
 TEST_CASE("the log tells once of each master whether it votes, and why it does not") {
     virtual_quorum it(checked_each_second(3));
     it.masters[1].info_overrides["role"] = "slave";
@@ -244,6 +311,98 @@ TEST_CASE("a master that answers READONLY or LOADING introduces itself again and
         it.run_for(1100ms);
         CHECK(states(it) == all(3, admitted));
     }
+}
+
+// Masters whose fitness is asked again each second. They have been admitted for a while.
+struct watched_quorum : virtual_quorum {
+    static redlock::core::settings rules_for(redlock::protocol speaks) {
+        redlock::core::settings rules =
+            speaks == redlock::protocol::guarded ? guarded_settings_for(3) : settings_for(3);
+        rules.quarantine = true;
+        rules.fitness_interval = 1s;
+        return rules;
+    }
+    explicit watched_quorum(redlock::protocol speaks) : virtual_quorum(rules_for(speaks)) {
+        start();
+        run_for(40s);
+    }
+    void let_evict(bool may) {
+        for (const std::size_t i : {0U, 1U}) {
+            masters[i].info_overrides["maxmemory"] = may ? "1000000" : "0";
+            masters[i].info_overrides["maxmemory_policy"] = may ? "volatile-lru" : "noeviction";
+        }
+    }
+    // Until all masters have executed an INFO, whose replies are in flight.
+    void until_asked() {
+        const auto asked = masters[2].count("INFO");
+        REQUIRE(run_while_not([&] { return masters[2].count("INFO") > asked; }));
+    }
+};
+
+constexpr auto ineligible = master_state::ineligible;
+constexpr auto in_quarantine = master_state::quarantined;
+
+TEST_CASE("connected masters that may evict keys stop to vote, and vote again after a quarantine") {
+    const auto speaks = GENERATE(redlock::protocol::plain, redlock::protocol::guarded);
+    const bool busy = GENERATE(false, true);
+    watched_quorum it(speaks);
+    REQUIRE(states(it) == all(3, admitted));
+    const answer held = it.take(renewed());
+    const std::size_t asked = it.masters[2].count("INFO");
+    it.let_evict(true);
+    for (int i = 0; i < 11; ++i) {
+        if (busy) {
+            it.acquire_now(once(), "r" + std::to_string(i));
+        }
+        it.run_for(100ms);
+    }
+    CHECK(it.masters[2].count("INFO") <= asked + 2);
+    CHECK(states(it) == all{ineligible, ineligible, admitted});
+    CHECK(
+        std::ranges::count_if(
+            it.log_lines,
+            [](const std::string& line) {
+                return line.starts_with("m0: does not vote: may evict locks");
+            })
+        == 1);
+    const answer got = it.acquire_now(once(), "other");
+    CHECK(got.why == errc::no_quorum);
+    CHECK(got.votes[0] == vote::error);
+    // Nor for an extension, though the keys are still there.
+    CHECK(it.extend_now(held, 10s) == errc::no_quorum);
+    it.run_for(10s);
+    CHECK(states(it) == all{ineligible, ineligible, admitted});
+    it.let_evict(false);
+    it.run_for(1100ms);
+    CHECK(states(it) == all{in_quarantine, in_quarantine, admitted});
+    it.run_for(40s);
+    CHECK(states(it) == all(3, admitted));
+    CHECK(it.acquire_now(once()).won);
+}
+
+TEST_CASE("a grant that comes after the news that its master may evict keys is not a vote") {
+    watched_quorum it(GENERATE(redlock::protocol::plain, redlock::protocol::guarded));
+    it.until_asked();
+    it.let_evict(true);
+    it.until_asked();
+    REQUIRE(states(it) == all(3, admitted)); // the reply to INFO is in flight
+    const std::size_t sets = it.masters[0].count("SET");
+    const answer got = it.acquire_now(once());
+    CHECK(it.masters[0].count("SET") > sets);
+    CHECK(got.why == errc::no_quorum);
+    CHECK(got.votes[0] == vote::error);
+    CHECK(it.engine.describe(got.ballots, it.now())[0].text.find("evict") != std::string::npos);
+}
+
+TEST_CASE("a master that has evicted keys between two looks is quarantined once") {
+    watched_quorum it(GENERATE(redlock::protocol::plain, redlock::protocol::guarded));
+    it.masters[0].evicted_keys = 3;
+    it.run_for(1100ms);
+    CHECK(states(it) == all{in_quarantine, admitted, admitted});
+    it.run_for(40s);
+    CHECK(states(it) == all(3, admitted));
+    it.run_for(10s);
+    CHECK(states(it) == all(3, admitted));
 }
 
 TEST_CASE("a silent master votes at once, and again as soon as it talks") {

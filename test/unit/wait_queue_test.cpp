@@ -147,6 +147,10 @@ TEST_CASE("wait queue: a lease passes to the front while it is worth having") {
     CHECK(!handed());
     lease.fencing = true;
     CHECK(handed());
+    one.options.transferable = true; // a SET for the owner before may be executed late
+    CHECK(!handed());
+    lease.transferable = true;
+    CHECK(handed());
     lease.slots = 1; // of a pool, which it does not want
     CHECK(!handed());
     one.slots = 3;

@@ -2,6 +2,8 @@
 
 #include "waiters.hpp"
 
+#include <catch2/generators/catch_generators.hpp>
+
 namespace waiting_test { namespace {
 
 using namespace unit;

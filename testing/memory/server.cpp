@@ -24,22 +24,24 @@ struct server::command_entry {
     int arity; // like Redis: with the name; negative: at least
     bool in_scripts;
     answer (server::*execute)(words);
+    enum class use : std::uint8_t { reads, frees, grows } memory = use::reads; // of a write
 };
 
 const server::command_entry* server::find_command(std::string_view name) const {
+    using use = command_entry::use;
     // The most frequent first.
     static constexpr command_entry table[] = {
         {"EVALSHA", -3, false, &server::evaluate},
         {"EVAL", -3, false, &server::evaluate},
-        {"SET", -3, true, &server::set},
+        {"SET", -3, true, &server::set, use::grows},
         {"GET", 2, true, &server::get},
-        {"INCR", 2, true, &server::incr},
+        {"INCR", 2, true, &server::incr, use::grows},
         {"PTTL", 2, true, &server::pttl},
         {"TIME", 1, true, &server::time},
         {"HMGET", -3, true, &server::hmget},
-        {"HSET", -4, true, &server::hset},
-        {"DEL", -2, true, &server::del},
-        {"PEXPIRE", -3, true, &server::pexpire},
+        {"HSET", -4, true, &server::hset, use::grows},
+        {"DEL", -2, true, &server::del, use::frees},
+        {"PEXPIRE", -3, true, &server::pexpire, use::frees},
         {"EXISTS", -2, true, &server::exists},
         {"PING", -1, true, &server::ping},
         {"HGET", 3, true, &server::hget},
@@ -54,20 +56,20 @@ const server::command_entry* server::find_command(std::string_view name) const {
         {"DEBUG", -2, false, &server::debug},
         {"PUBLISH", 3, true, &server::publish},
         {"MGET", -2, true, &server::mget},
-        {"ZADD", -4, true, &server::zadd},
+        {"ZADD", -4, true, &server::zadd, use::grows},
         {"ZSCORE", 3, true, &server::zscore},
         {"ZRANK", 3, true, &server::zrank},
-        {"ZREM", -3, true, &server::zrem},
+        {"ZREM", -3, true, &server::zrem, use::frees},
         {"ZRANGE", -4, true, &server::zrange},
-        {"ZREMRANGEBYSCORE", 4, true, &server::zremrangebyscore},
+        {"ZREMRANGEBYSCORE", 4, true, &server::zremrangebyscore, use::frees},
     };
     for (const command_entry& one : table) {
         if (same(name, one.name)) {
             return &one;
         }
     }
-    static constexpr command_entry delifeq{"DELIFEQ", 3, true, &server::delifeq};
-    static constexpr command_entry delex{"DELEX", -2, true, &server::delex};
+    static constexpr command_entry delifeq{"DELIFEQ", 3, true, &server::delifeq, use::frees};
+    static constexpr command_entry delex{"DELEX", -2, true, &server::delex, use::frees};
     if (speaks == dialect::valkey_9_0 && same(name, delifeq.name)) {
         return &delifeq;
     }
@@ -76,6 +78,7 @@ const server::command_entry* server::find_command(std::string_view name) const {
 
 answer server::execute(words command, std::int64_t wall_us) {
     now_us_ = wall_us;
+    has_written_ = false;
     ++executed;
     return dispatch(command);
 }
@@ -97,6 +100,11 @@ answer server::dispatch(words command) {
         return answer::error(
             "ERR wrong number of arguments for '" + lower_case(found->name) + "' command");
     }
+    // Redis refuses what needs memory, except after the first write of a script.
+    if (full && !has_written_ && found->memory == command_entry::use::grows) {
+        return answer::error("OOM command not allowed when used memory > 'maxmemory'.");
+    }
+    has_written_ = has_written_ || found->memory != command_entry::use::reads;
     answer said = (this->*found->execute)(command);
     // Counted when it is done, as Redis does: INFO in a script does not see itself.
     const auto count =
@@ -121,7 +129,27 @@ answer server::from_script(words command) {
     if (!found->in_scripts) {
         return answer::error("ERR This Redis command is not allowed from script");
     }
+    if (declared_keys_only && !has_declared(command)) {
+        return answer::error("ERR Script attempted to access a key that it did not declare");
+    }
     return dispatch(command);
+}
+
+// As a node of a cluster requires, and some forks of Redis.
+bool server::has_declared(words command) const {
+    constexpr std::string_view without_keys[] = {"TIME", "PING", "INFO", "SELECT", "PUBLISH"};
+    constexpr std::string_view all_keys[] = {"DEL", "EXISTS", "MGET"};
+    const auto is_one_of = [&](std::span<const std::string_view> names) {
+        return std::ranges::any_of(
+            names, [&](std::string_view name) { return same(command[0], name); });
+    };
+    if (command.size() < 2 || is_one_of(without_keys)) {
+        return true;
+    }
+    const words keys = command.subspan(1, is_one_of(all_keys) ? command.size() - 1 : 1);
+    return std::ranges::all_of(keys, [&](std::string_view key) {
+        return std::ranges::find(declared_, key) != declared_.end();
+    });
 }
 
 std::uint64_t server::calls(std::string_view name) const {
@@ -140,6 +168,7 @@ void server::restart(std::string id, std::int64_t wall_us, store kept) {
     former_replication_id.clear();
     scripts_.clear();
     calls_.clear();
+    evicted_keys = 0;
     reset_stats_ = false;
 }
 
@@ -187,6 +216,7 @@ answer server::evaluate(words command) {
         }
     }
     const auto keys = static_cast<std::size_t>(*count);
+    declared_ = command.subspan(3, keys);
     const lua_machine::executor execute = [this](words inner) { return from_script(inner); };
     return lua_->run(*what, command.subspan(3, keys), command.subspan(3 + keys), execute);
 }
@@ -261,6 +291,7 @@ answer server::info(words command) {
     text += "\r\n\r\n# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\r\n"
             "# Persistence\r\nloading:0\r\nasync_loading:0\r\naof_enabled:";
     text += appends ? '1' : '0';
+    text += "\r\n\r\n# Stats\r\nevicted_keys:" + std::to_string(evicted_keys);
     text += "\r\n\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
             "master_failover_state:no-failover\r\nmaster_replid:";
     text += run_id;
@@ -320,6 +351,7 @@ answer server::debug(words) {
 answer server::config(words command) {
     if (same(command[1], "RESETSTAT") && command.size() == 2) {
         calls_.clear();
+        evicted_keys = 0;
         reset_stats_ = true;
         return answer::ok();
     }

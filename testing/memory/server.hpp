@@ -42,7 +42,10 @@ public:
     std::string password; // as `requirepass`; empty: none
     /// Fields of INFO to replace or add.
     std::map<std::string, std::string> info_overrides;
-    bool refuses_publish = false; // like an ACL without PUBLISH
+    std::uint64_t evicted_keys = 0;
+    bool refuses_publish = false;    // like an ACL without PUBLISH
+    bool full = false;               // `maxmemory` is reached, with the policy noeviction
+    bool declared_keys_only = false; // refuses scripts that use other keys than KEYS
     bool appends = false;
     std::string appendfsync = "everysec";
     /// Sends a message to the listeners of a channel and returns their number. Empty: there are no
@@ -60,6 +63,7 @@ private:
     void know(const lua_machine::script& one);
     answer dispatch(words command);
     answer from_script(words command);
+    bool has_declared(words command) const;
     answer evaluate(words command);
     answer set(words command);
     answer incr(words);
@@ -98,9 +102,11 @@ private:
 
     lua_machine* lua_;
     std::int64_t now_us_ = 0;
+    words declared_;                                  // keys of the script that runs
     std::vector<const lua_machine::script*> scripts_; // scripts known to EVALSHA
     std::vector<std::pair<const command_entry*, std::uint64_t>> calls_;
     bool reset_stats_ = false;
+    bool has_written_ = false; // the current command, or script
 };
 
 std::string lower_case(std::string_view text);

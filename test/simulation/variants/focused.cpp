@@ -1,5 +1,6 @@
 #include "focused.hpp"
 
+#include "../operators.hpp"
 #include "../random.hpp"
 
 #include <algorithm>
@@ -332,6 +333,44 @@ void uncertified(plan& what, generator& random) {
     what.faults.push_back({fault_kind::break_lost, extended + 2 * ms, 0, 1, b});
 }
 
+// The acquire reaches `b` only after the lease, which was extended on `a` alone. By
+// then another owner has had the lock from `b` and `c`, and a third client attaches with the token.
+void strays(plan& what, generator& random) {
+    const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 300};
+    begin(what, wanted);
+    const auto [a, b, c] = three_masters(random);
+    const nanos asked = random.between(40, 60) * ms;
+    const std::int64_t short_ms = random.between(90, 120);
+    const nanos over = asked + short_ms * ms;
+    op first = simple(wanted);
+    first.fences = false;
+    first.ttl_ms = short_ms;
+    first.think = asked;
+    first.names_token = random.percent(50);
+    first.transferable = !first.names_token;
+    first.extend_after = {random.between(10, 30) * ms};
+    first.hold = random.between(40, 60) * ms;
+    first.end = op::ending::abandon;
+    ops_of(what, 0).push_back(first);
+    what.faults.push_back({fault_kind::partition, asked - ms, 5 * ms, 0, b, 1});
+    what.faults.push_back({fault_kind::break_late, asked + 3 * ms, 0, 0, b, 250 * ms});
+    what.faults.push_back({fault_kind::refuse, asked + ms, 300 * ms, 0, b});
+    what.faults.push_back({fault_kind::partition, asked + 8 * ms, 300 * ms, 0, c, 1});
+
+    op other = simple(wanted);
+    other.fences = false;
+    other.think = over + random.between(2, 10) * ms;
+    other.hold = random.between(1, 20) * ms;
+    ops_of(what, 1).push_back(other);
+
+    op later = simple(wanted);
+    later.fences = false;
+    later.think = other.think + other.hold + random.between(5, 150) * ms;
+    later.attaches = true;
+    later.hold = ms;
+    ops_of(what, 2).push_back(later);
+}
+
 // A line in each process, of which no other hears: nobody pushes, and leases are longer than
 // anybody waits.
 void own_queue(plan& what, generator& random) {
@@ -498,6 +537,29 @@ void late_grants(plan& what, generator& random) {
     }
 }
 
+// All clients are paused while their masters begin to evict keys, and evict the lock of the first.
+// The second one asks for that lock when it goes on: with its INFO, and before the reply to that.
+void unnoticed_evictions(plan& what, generator& random) {
+    const scene wanted{.speaks = speech::guarded, .ttl_ms = 900};
+    begin(what, wanted);
+    op first = simple(wanted);
+    first.think = 30 * ms;
+    first.end = op::ending::keep;
+    first.fences = random.percent(50);
+    ops_of(what, 0) = {first};
+    op next = simple(wanted);
+    next.think = 150 * ms;
+    next.fences = random.percent(50);
+    ops_of(what, 1) = {next};
+    fault evicts{.kind = fault_kind::evict, .at = 80 * ms};
+    evicts.amount = evictable_after(what) + random.between(0, 20 * ms);
+    evicts.span = evicts.amount + 200 * ms;
+    evicts.master = -1;
+    what.faults.push_back(evicts);
+    what.faults.push_back({fault_kind::pause, 70 * ms, 850 * ms, 0});
+    what.faults.push_back({fault_kind::pause, 70 * ms, evicts.amount + 20 * ms, 1});
+}
+
 constexpr std::string_view all_hold = "A1 to A6";
 
 constexpr std::array focused_table{
@@ -515,6 +577,8 @@ constexpr std::array focused_table{
     profile{"late-raises", mixture::guarded, all_hold, late_raises},
     profile{"heal", mixture::guarded, all_hold, heal},
     profile{"uncertified", mixture::guarded, all_hold, uncertified},
+    profile{"strays", mixture::guarded, all_hold, strays},
+    profile{"unnoticed-evictions", mixture::guarded, all_hold, unnoticed_evictions},
 };
 
 } // namespace

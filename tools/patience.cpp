@@ -1,0 +1,153 @@
+#include "patience.hpp"
+
+#include "hints.hpp"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cli {
+namespace {
+
+// A reason that is not known at once is reported after this time, together with the time of
+// `session::settle_for` before two seconds have passed.
+constexpr milliseconds silence_max{1'300};
+
+// Says so if the server at a rediss:// address replies to a PING without TLS. A TLS handshake with
+// such a server may end with `connect_timeout` only. No password is sent.
+asio::awaitable<void> probe_without_tls(redlock::endpoint where) {
+    using asio::use_awaitable;
+    const auto io = co_await asio::this_coro::executor;
+    asio::ip::tcp::resolver resolver(io);
+    asio::ip::tcp::socket socket(io);
+    const std::string port = std::to_string(where.port);
+    const auto found = co_await resolver.async_resolve(where.host, port, use_awaitable);
+    co_await asio::async_connect(socket, found, use_awaitable);
+    constexpr std::string_view ping = "PING\r\n";
+    co_await asio::async_write(socket, asio::buffer(ping), use_awaitable);
+    std::array<char, 64> reply{};
+    const auto size = co_await socket.async_read_some(asio::buffer(reply), use_awaitable);
+    if (size > 0 && (reply[0] == '+' || reply[0] == '-')) { // also an error such as NOAUTH
+        say_without_tls({to_string(where)});
+    }
+}
+
+} // namespace
+
+std::optional<milliseconds> quarantine_left(const redlock::health& now) {
+    std::vector<milliseconds> all;
+    for (const redlock::master_health& one : now.masters) {
+        if (one.state == redlock::master_state::admitted) {
+            all.emplace_back(0);
+        } else if (one.state == redlock::master_state::quarantined) {
+            all.push_back(one.quarantine_left.value_or(milliseconds(0)));
+        }
+    }
+    if (now.quorum == 0 || all.size() < now.quorum) {
+        return std::nullopt;
+    }
+    std::ranges::sort(all);
+    const milliseconds left = all[now.quorum - 1];
+    return left.count() > 0 ? std::optional(left) : std::nullopt;
+}
+
+patience::patience(session& now, std::string what, redlock::wait_for wait)
+    : now_(now),
+      what_(std::move(what)),
+      timer_(now.io) {
+    if (wait.limit() <= silence_max) {
+        return;
+    }
+    const redlock::health health = now.manager.get_health();
+    if (!health.ready && std::ranges::all_of(health.masters, decided)) {
+        look();
+    } else {
+        look_after(silence_max);
+    }
+}
+
+patience::~patience() {
+    for (const auto& one : stop_probes_) {
+        one->emit(asio::cancellation_type::terminal);
+    }
+    if (counts_down_) {
+        fmt::print(stderr, "\r\x1b[K");
+    }
+}
+
+void patience::look_after(milliseconds time) {
+    timer_.expires_after(time);
+    timer_.async_wait([this](const redlock::error_code& error) {
+        if (!error) {
+            look();
+        }
+    });
+}
+
+void patience::look() {
+    const redlock::health health = now_.manager.get_health();
+    const auto left = health.ready ? std::nullopt : quarantine_left(health);
+    if (left) {
+        const auto text = fmt::format(
+            "waiting for {}: {} s until the quarantine ends; the masters are new, or were "
+            "restarted or emptied{}",
+            what_,
+            std::chrono::ceil<std::chrono::seconds>(*left).count(),
+            told_left_ ? "" : " (redlock members shows them)");
+        told_ = true;
+        if (::isatty(STDERR_FILENO) == 1) {
+            fmt::print(stderr, "\r\x1b[Kredlock: {}", text);
+            std::fflush(stderr);
+            counts_down_ = true;
+        } else if (!std::exchange(told_left_, true)) {
+            say(text);
+        }
+    } else {
+        if (std::exchange(counts_down_, false)) {
+            fmt::print(stderr, "\r\x1b[K");
+        }
+        if (!std::exchange(told_, true)) {
+            tell(health);
+        }
+    }
+    look_after(std::chrono::seconds(1));
+}
+
+void patience::tell(const redlock::health& health) {
+    say(fmt::format(
+        "waiting for {}{}: {}",
+        what_,
+        health.ready ? ", which another owner seems to hold" : "",
+        printable(to_string(health))));
+    for (std::size_t i = 0; i < health.masters.size(); ++i) {
+        const redlock::endpoint& where = now_.how().masters[i];
+        const redlock::master_state state = health.masters[i].state;
+        if (where.transport == redlock::transport::tls
+            && (state == redlock::master_state::connecting
+                || state == redlock::master_state::down)) {
+            const auto stop = std::make_shared<asio::cancellation_signal>();
+            stop_probes_.push_back(stop);
+            asio::co_spawn(
+                now_.io,
+                probe_without_tls(where),
+                asio::bind_cancellation_slot(stop->slot(), [stop](const std::exception_ptr&) {}));
+        }
+    }
+}
+
+} // namespace cli
