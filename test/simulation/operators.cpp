@@ -73,7 +73,8 @@ void choose_holders(plan& what, generator& random) {
         const bool hands_on = what.members || what.attempt_within != 0;
         const bool attached = random.percent(hands_on ? 30 : 6);
         const bool unfenced = random.percent(8);
-        one.attaches = attached && !named && lock && (!sharp || what.attempt_within != 0);
+        const bool may_attach = !sharp || what.attempt_within != 0;
+        one.attaches = one.attaches || (attached && !named && lock && may_attach);
         if (sharp) {
             return;
         }
