@@ -224,7 +224,11 @@ found(const change& wanted, redlock::config how, redlock::health now, bool only_
                 "another list is final, and is not replaced: " + printable(to_string(now)));
         }
     };
-    if (!now.members.empty()) {
+    const bool same = now.members.size() == how.masters.size()
+                      && std::ranges::all_of(how.masters, [&](const redlock::endpoint& one) {
+                             return is_member(now, name_of(one));
+                         });
+    if (same) {
         say("the quorum has been founded already");
         return now;
     }

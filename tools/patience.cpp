@@ -132,7 +132,7 @@ void patience::tell(const redlock::health& health) {
     say(fmt::format(
         "waiting for {}{}: {}",
         what_,
-        health.ready ? ", which another owner seems to hold" : "",
+        health.ready ? ", which is held, or refused by the masters" : "",
         printable(to_string(health))));
     for (std::size_t i = 0; i < health.masters.size(); ++i) {
         const redlock::endpoint& where = now_.how().masters[i];

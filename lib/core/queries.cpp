@@ -117,7 +117,9 @@ void queries::answered(const arrival& at, const reply* answer) {
         return;
     }
     if (answer != nullptr) {
-        const bool votes = masters_[at.master].admitted;
+        // Before the quorum was founded, nobody has had a lock.
+        const bool unused = !rules_.members.empty() && masters_.members().number == 0;
+        const bool votes = masters_[at.master].admitted || unused;
         asked->answered(
             at.master,
             at.command.kind,

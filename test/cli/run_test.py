@@ -181,7 +181,7 @@ def _(quorum):
     quorum.env |= right
     quorum.holder('a')
     waiting = quorum.start('acquire', 'a')
-    contains(waiting.stderr.readline(), "waiting for 'a', which another owner seems to hold: ready, 3 of 3")
+    contains(waiting.stderr.readline(), "waiting for 'a', which is held, or refused by the masters: ready, 3 of 3")
 
 
 @case('a wait that is shorter than the quarantine ends at once, and says how long the quarantine lasts')

@@ -170,7 +170,7 @@ def _():
                 (['run', '--masters', f"redis://:{SECRET}'@'@h:x", *run], CONFIGURATION,
                  "master 'redis://...@...': the address is malformed; expected host:port"),
                 # members
-                (['members', 'ad', 'h:1'], USAGE, "ACTION: invalid value 'ad'; allowed: add, remove, replace, did you mean add?; "
+                (['members', 'ad', 'h:1'], USAGE, "ACTION: invalid value 'ad'; allowed: add, remove, replace, found, did you mean add?; "
                  'see redlock members --help'),
                 (['members', 'add', 'h:1'], USAGE,
                  "MASTER is 'h:1'; it must be in the list of masters, by its name"),
@@ -304,7 +304,8 @@ def _(quorum):
     one(first.url.replace('//', f'//weak:{SECRET}@'), 'NOPERM', 'needs EVAL')
     one(first.url + '/99', first.name + '/99 error (ERR DB index is out of range)')
     one(second.url, 'is a replica (role:slave): configure the master')
-    one(third.url, 'OOM')
+    full = quorum.run('run', '--wait', 'none', 'a', '--', 'true', env={'REDLOCK_MASTERS': third.url})
+    contains(ended(full, NO_QUORUM).stderr, 'OOM', 'maxmemory is reached')
     one('redis://127.0.0.1:1', '127.0.0.1:1 unreachable (connect: Connection refused)')
     one('redis://no-such-host.invalid', 'look-up of the name')
     one('unix:///no/such', '/no/such unreachable (connect: No such file or directory)')
