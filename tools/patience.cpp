@@ -22,6 +22,19 @@
 #include <vector>
 
 namespace cli {
+
+// Ended by closing: a cancellation of a coroutine that has just ended would use what is gone.
+struct patience::probe {
+    explicit probe(asio::io_context& io) : resolver(io), socket(io) {}
+    void stop() {
+        boost::system::error_code ignored;
+        resolver.cancel();
+        socket.close(ignored);
+    }
+    asio::ip::tcp::resolver resolver;
+    asio::ip::tcp::socket socket;
+};
+
 namespace {
 
 // A reason that is not known at once is reported after this time, together with the time of
@@ -30,18 +43,16 @@ constexpr milliseconds silence_max{1'300};
 
 // Says so if the server at a rediss:// address replies to a PING without TLS. A TLS handshake with
 // such a server may end with `connect_timeout` only. No password is sent.
-asio::awaitable<void> probe_without_tls(redlock::endpoint where) {
+asio::awaitable<void>
+probe_without_tls(std::shared_ptr<patience::probe> mine, redlock::endpoint where) {
     using asio::use_awaitable;
-    const auto io = co_await asio::this_coro::executor;
-    asio::ip::tcp::resolver resolver(io);
-    asio::ip::tcp::socket socket(io);
     const std::string port = std::to_string(where.port);
-    const auto found = co_await resolver.async_resolve(where.host, port, use_awaitable);
-    co_await asio::async_connect(socket, found, use_awaitable);
+    const auto found = co_await mine->resolver.async_resolve(where.host, port, use_awaitable);
+    co_await asio::async_connect(mine->socket, found, use_awaitable);
     constexpr std::string_view ping = "PING\r\n";
-    co_await asio::async_write(socket, asio::buffer(ping), use_awaitable);
+    co_await asio::async_write(mine->socket, asio::buffer(ping), use_awaitable);
     std::array<char, 64> reply{};
-    const auto size = co_await socket.async_read_some(asio::buffer(reply), use_awaitable);
+    const auto size = co_await mine->socket.async_read_some(asio::buffer(reply), use_awaitable);
     if (size > 0 && (reply[0] == '+' || reply[0] == '-')) { // also an error such as NOAUTH
         say_without_tls({to_string(where)});
     }
@@ -82,8 +93,8 @@ patience::patience(session& now, std::string what, redlock::wait_for wait)
 }
 
 patience::~patience() {
-    for (const auto& one : stop_probes_) {
-        one->emit(asio::cancellation_type::terminal);
+    for (const auto& one : probes_) {
+        one->stop();
     }
     if (counts_down_) {
         fmt::print(stderr, "\r\x1b[K");
@@ -140,12 +151,9 @@ void patience::tell(const redlock::health& health) {
         if (where.transport == redlock::transport::tls
             && (state == redlock::master_state::connecting
                 || state == redlock::master_state::down)) {
-            const auto stop = std::make_shared<asio::cancellation_signal>();
-            stop_probes_.push_back(stop);
+            const auto& mine = probes_.emplace_back(std::make_shared<probe>(now_.io));
             asio::co_spawn(
-                now_.io,
-                probe_without_tls(where),
-                asio::bind_cancellation_slot(stop->slot(), [stop](const std::exception_ptr&) {}));
+                now_.io, probe_without_tls(mine, where), [](const std::exception_ptr&) {});
         }
     }
 }

@@ -29,6 +29,8 @@ public:
     patience(const patience&) = delete;
     patience& operator=(const patience&) = delete;
 
+    struct probe;
+
 private:
     void look();
     void tell(const redlock::health& health);
@@ -37,8 +39,8 @@ private:
     session& now_;
     std::string what_;
     asio::steady_timer timer_;
-    std::vector<std::shared_ptr<asio::cancellation_signal>> stop_probes_; // shared with the probes
-    bool told_ = false;                                                   // the reason for the wait
+    std::vector<std::shared_ptr<probe>> probes_;
+    bool told_ = false;        // the reason for the wait
     bool told_left_ = false;   // how long the quarantine lasts
     bool counts_down_ = false; // the last line on the terminal is that of the countdown
 };

@@ -242,7 +242,7 @@ std::span<const variant> variants() {
          "a change of members is final without a wait"},
         {78, "plan-overwritten", "guarded-changes", 1, 20'000, &wrong::plan_overwritten,
          "a plan replaces that of another client"},
-        {79, "earlier-votes-count", "guarded-changes", 106'904, 1, &wrong::earlier_votes_count,
+        {79, "earlier-votes-count", "guarded-changes", 112'850, 1, &wrong::earlier_votes_count,
          "an extension that began before the members changed goes on, and counts the votes of both"},
         {80, "failed-attach-removes", "guarded-changes", 69'649, 1, &wrong::failed_attach_removes,
          "an attach that finds the lock on less than half of the masters removes it there"},
