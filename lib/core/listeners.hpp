@@ -1,13 +1,21 @@
-// For which locks nobody listens to releases, by the replies of their arbiters to PUBLISH.
+// For which locks nobody listens to releases, and for which other processes do, by the replies of
+// their arbiters to PUBLISH.
 //
 // The arbiter is the master that contenders ask first, so its notification is enough to wake them.
 // A release is published on the arbiter, and on the other masters unless the arbiter has the key
 // and counted no subscribers last time. One bit per lock would grow without limit, so locks share
 // 4,096 bits. A collision costs a superfluous PUBLISH, or leaves a waiter with one notification
 // instead of several.
+//
+// A process that releases a lock for which others wait yields: its own next acquire of that name
+// begins a little later, so that one of them comes first. A fixed number of names is noted. A newer
+// note may replace an older one, and then one acquire does not yield.
 
 #pragma once
 
+#include "validity.hpp"
+
+#include <array>
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
@@ -26,14 +34,41 @@ public:
     }
     /// \}
 
+    /// Notes that other processes wait for the lock, and until when this one yields.
+    void others_wait(std::uint64_t key, time_point until) noexcept {
+        notes_[key % notes_max] = {key, until};
+        yields_ = true;
+    }
+    void nobody_waits(std::uint64_t key) noexcept {
+        if (has_note(key)) {
+            notes_[key % notes_max] = {};
+        }
+    }
+    /// Until when this process yields, perhaps in the past; `never`: nobody waited at its last
+    /// release of the lock.
+    time_point yields_until(std::uint64_t key) const noexcept {
+        return has_note(key) ? notes_[key % notes_max].until : never;
+    }
+    /// Whether there has been any note.
+    bool yields() const noexcept { return yields_; }
+
     /// Discards all counts, because arbiters may have changed.
-    void forget() noexcept { none_.reset(); }
+    void forget() noexcept { *this = {}; }
 
 private:
     static constexpr std::size_t bits = 4'096;
     static std::size_t place(std::uint64_t key) noexcept { return key % bits; }
 
+    struct note {
+        std::uint64_t key = 0;
+        time_point until = never;
+    };
+    static constexpr std::size_t notes_max = 256;
+    bool has_note(std::uint64_t key) const noexcept { return notes_[key % notes_max].key == key; }
+
     std::bitset<bits> none_;
+    std::array<note, notes_max> notes_{};
+    bool yields_ = false;
 };
 
 } // namespace redlock::core

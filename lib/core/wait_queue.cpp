@@ -278,7 +278,7 @@ void wait_queue::reset() {
     front_ = back_ = nullptr;
     length_ = 0;
     holder = {};
-    handed_since = never;
+    handed_since = yields_until = never;
     news_.release.clear();
     news_.heard = 0;
     news_.acted_on = news_.again = false;

@@ -11,6 +11,9 @@ namespace redlock::core {
 
 time_point wait_queue::notified(
     std::size_t master, std::string_view release, bool granted, const wait_view& at) {
+    if (release.empty() && at.now < yields_until) {
+        return forever; // a new subscription, and the release that it may have missed is our own
+    }
     const std::uint32_t teller = 1U << master;
     // A nameless notification may belong to the release that other masters reported, unless that
     // release has already caused an attempt.
@@ -69,10 +72,12 @@ time_point wait_queue::notified(
     return std::min(front.wake.due, at_once ? at.now : later(at.now, at.round_trip));
 }
 
-// This queue knows of the release. After a full series of local handoffs it lets other clients go
-// first.
-time_point wait_queue::released(std::string_view release, time_point since, const wait_view& at) {
-    const bool yields = since != never && others_are_next(since, at);
+// This queue knows of the release. It lets other clients go first after a full series of local
+// handoffs, or if they waited at the last release.
+time_point wait_queue::released(
+    std::string_view release, time_point since, time_point others_until, const wait_view& at) {
+    const bool yields = (since != never && others_are_next(since, at)) || at.now < others_until;
+    yields_until = others_until;
     handed_since = never;
     holder = {};
     news_.release.assign(release);
@@ -92,7 +97,8 @@ time_point wait_queue::released(std::string_view release, time_point since, cons
     front_->ask_arbiter = yields;
     // Wait for one notification and one command of another client: half a round trip each, doubled.
     const auto chance = 2 * (at.rules.pushes ? at.round_trip : at.retry_floor());
-    return std::min(front_->wake.due, yields ? later(at.now, chance) : at.now);
+    return std::min(
+        front_->wake.due, yields ? std::max(later(at.now, chance), others_until) : at.now);
 }
 
 } // namespace redlock::core

@@ -267,6 +267,8 @@ std::span<const variant> variants() {
         {90, "replaced-without-id", "guarded-foundings", 1, 20'000, nullptr,
          "a list is written over a record that is not the one that was read",
          {{guarded_handshake.text, "(id == ARGV[7] and fresh == 0 or", "(ARGV[7] and fresh == 0 or"}}},
+        {91, "releaser-asks-at-once", "turns", 1, 20, &wrong::releaser_asks_at_once,
+         "a process that releases a lock for which others wait asks for it again at once"},
     };
     // clang-format on
     return all;
