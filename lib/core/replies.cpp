@@ -110,24 +110,28 @@ void replies::note_server(const arrival& at, const reply& answered, const answer
     }
 }
 
-// `lock`: the hash of its key. The subscription of this process is not counted as another's.
+// `lock`: the hash of its key. The subscription of this process is not counted as another's. Any
+// master may have counted others: the arbiter publishes nothing if it did not have the key.
 void replies::note_listeners(
     const arrival& at, std::uint64_t lock, std::uint64_t count, const claim* ended) {
     if (count == 0 && listeners_.none(lock) && listeners_.yields_until(lock) == never) {
         return; // as before
     }
     const std::size_t arbiter = masters_.arbiter_of(lock);
-    if (arbiter != nobody && arbiter != at.master) {
-        return;
+    const bool decides = arbiter == nobody || arbiter == at.master;
+    if (decides) {
+        listeners_.counted(lock, count);
     }
-    listeners_.counted(lock, count);
     if (count > 0 && ended != nullptr) {
         std::string channel;
         assign_channel(channel, ended->key);
         count -= masters_[at.master].pushes->watches(channel) ? 1U : 0U;
     }
-    count > 0 ? listeners_.others_wait(lock, later(at.now, masters_.yield()))
-              : listeners_.nobody_waits(lock);
+    if (count > 0) {
+        listeners_.others_wait(lock, later(at.now, masters_.yield()));
+    } else if (decides) {
+        listeners_.nobody_waits(lock);
+    }
 }
 
 // `error`: the server's, or empty.
