@@ -79,6 +79,7 @@ CORE_RANKS = {
     'engine_masters': 12,
     'attempts': 8,
     'waiting': 9,
+    'waiting_leases': 9,
     'acquires': 10,
     'acquires_results': 10,
     'acquires_slots': 10,

@@ -206,8 +206,9 @@ void add_turns(plan& what, generator& random) {
     }
     what.ordered = false;
     everybody_listens(what, 0);
-    // The next holder is whichever waiter asks the arbiter first: each has the same chance.
-    what.passes = static_cast<unsigned>(24 * (what.clients.size() - 1));
+    // The next holder is whichever waiter asks the arbiter first: each has the same chance, once it
+    // is subscribed.
+    what.passes = static_cast<unsigned>(24 * what.clients.size());
     what.progress_bound = 10 * sec;
 }
 
