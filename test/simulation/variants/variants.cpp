@@ -244,8 +244,6 @@ std::span<const variant> variants() {
          "a plan replaces that of another client"},
         {79, "earlier-votes-count", "guarded-changes", 112'850, 1, &wrong::earlier_votes_count,
          "an extension that began before the members changed goes on, and counts the votes of both"},
-        {80, "failed-attach-removes", "guarded-changes", 69'649, 1, &wrong::failed_attach_removes,
-         "an attach that finds the lock on less than half of the masters removes it there"},
         {81, "own-lease-trusted", "guarded-free-locks", 1, 500, &wrong::own_lease_trusted,
          "a waiter sleeps while its process believes that it has the lock"},
         {82, "stray-transferred", "strays", 1, 500, &wrong::stray_transferred,
