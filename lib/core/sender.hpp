@@ -93,7 +93,7 @@ public:
     /// everything else needs a script.
     static bool sets_natively(const claim& of) noexcept {
         return of.form == lock_form::exclusive && !of.fencing
-               && (!of.transferable || wrong::stray_transferred);
+               && (wrong::stray_transferred || !of.transferable);
     }
     /// Whether a command of this claim may share a call with those of other claims. The other forms
     /// have scripts of their own.

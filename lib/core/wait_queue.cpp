@@ -202,7 +202,10 @@ time_point wait_queue::pause(time_point until, const wait_view& at, jitter& rand
 // another process may have released that lease by its token. A ticket of the fair queue is renewed
 // more often.
 time_point wait_queue::poll_by(const wait_view& at, jitter& random) const noexcept {
-    if (place.queue_master != nobody || (wrong::own_lease_trusted && at.held_until)) {
+    if (wrong::own_lease_trusted && at.held_until) {
+        return forever;
+    }
+    if (place.queue_master != nobody) {
         return forever;
     }
     const bool one_first = front_->ask_arbiter && asks_arbiter(form) && at.arbiter != nobody;
