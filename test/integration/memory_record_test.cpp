@@ -273,12 +273,16 @@ TEST_CASE("the longest quarantine that any client asked for is in force for all"
     config careful = site.settings();
     careful.max_ttl = 1h;
     client other(site.io, careful);
-    run_until(site.io, [&] {
+    const auto recorded = [&] {
         return record_of(site.masters[0]).quarantine
                > std::chrono::microseconds(careful.max_ttl).count();
-    });
+    };
+    run_until(site.io, recorded);
+    client heir(site.io, site.settings()); // reads the record
+    heir.until_admitted(1);
     other.close();
     site.masters[0].restart();
+    run_until(site.io, recorded);
     client careless(site.io, site.settings());
     until_state(site.io, careless, 0, master_state::quarantined);
     const acquisition_ptr got = careless.acquire("r", once(1s));

@@ -123,16 +123,6 @@ TEST_CASE("a fake master closes before, in the middle of and after") {
     CHECK(fake.connections_accepted() == 3);
 }
 
-TEST_CASE("a fake master sends a reply in pieces") {
-    fake_master fake;
-    fake.when("PING", fake_action::split_bytes(), 1);
-    raw_client client(fake.port());
-    client.send(request_bytes({"PING"}));
-    const std::size_t first = client.receive_some();
-    CHECK(first < 7);
-    CHECK(client.receive(7 - first).ends_with("\r\n"));
-}
-
 TEST_CASE("a fake master drops the connections that exist") {
     fake_master fake;
     raw_client client(fake.port());

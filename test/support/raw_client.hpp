@@ -46,11 +46,6 @@ public:
         return result;
     }
 
-    std::size_t receive_some() {
-        std::array<char, 4096> buffer{};
-        return socket_.read_some(boost::asio::buffer(buffer));
-    }
-
     std::size_t available() { return socket_.available(); }
 
 private:

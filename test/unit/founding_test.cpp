@@ -287,7 +287,7 @@ TEST_CASE("two lists with a master in common are never both final") {
     const std::vector<std::vector<std::vector<std::size_t>>> cases{
         {{0, 1, 2}, {0, 1, 3}}, {{0, 1, 2}, {0, 3, 4}}, {{0, 1, 2}, {0, 1}}, {{0, 1, 2}, {2}}};
     std::size_t founded = 0;
-    for (unsigned seed = 0; seed < 400; ++seed) {
+    for (unsigned seed = 0; seed < 120; ++seed) {
         const auto& lists = cases[seed % cases.size()];
         std::mt19937 random(seed);
         world all(5);
@@ -352,7 +352,7 @@ TEST_CASE("two lists with a master in common are never both final") {
         }
         founded += final_once[0] || final_once[1] ? 1U : 0U;
     }
-    CHECK(founded > 100);
+    CHECK(founded > 30);
 }
 
 } // namespace founding_test
