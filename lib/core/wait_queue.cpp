@@ -3,6 +3,7 @@
 #include "decisions.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace redlock::core {
 
@@ -130,6 +131,9 @@ std::optional<time_point> wait_queue::failed(
     }
     if (take_notified()) {
         front.ask_arbiter = true;
+        return at.now;
+    }
+    if (std::exchange(news_.whole, false) && granted > 0) {
         return at.now;
     }
     if (granted > 0) {
@@ -284,7 +288,7 @@ void wait_queue::reset() {
     handed_since = never;
     news_.release.clear();
     news_.heard = 0;
-    news_.acted_on = news_.again = false;
+    news_.acted_on = news_.again = news_.whole = false;
     outcome_.reset();
     polls_.reset();
     place.reset();

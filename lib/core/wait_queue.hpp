@@ -204,6 +204,7 @@ private:
         std::uint32_t heard = 0; // one bit per master that published it
         bool acted_on = false;   // it has caused an attempt, or will
         bool again = false;      // the current attempt may have missed it: try again
+        bool whole = false;      // published by a majority since: try again after a split vote
     };
 
     static bool others_are_next(time_point handed_since, const wait_view&) noexcept;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace redlock::core {
 
@@ -22,11 +23,12 @@ time_point wait_queue::notified(
     } else if (news_.release != release || (news_.heard & teller) != 0) {
         news_.release = release;
         news_.heard = 0;
+        news_.whole = false;
         news_.acted_on = false; // it can still serve what the current attempt missed
     }
     news_.heard |= teller;
     waiter& front = *front_;
-    front.splits = 0;
+    const bool was_split = std::exchange(front.splits, 0) != 0;
     const bool asks = front.stage == waiter::phase::attempting;
     // The notification does not name the slot, and earlier findings may be incomplete.
     if (pool && (asks || front.stage == waiter::phase::scanning)) {
@@ -53,7 +55,12 @@ time_point wait_queue::notified(
     // The arbiter's notification still counts after a majority's: the attempt may have reached the
     // arbiter before the release.
     if (news_.acted_on && !(decides && told > at.quorum)) {
-        return forever;
+        // It may also have reached the other masters before the release. A majority has it now.
+        if (decides || told != at.quorum) {
+            return forever;
+        }
+        news_.whole = !was_split || front.stage != waiter::phase::paused;
+        return news_.whole ? forever : std::min(front.wake.due, at.now);
     }
     news_.acted_on = true;
     news_.again = wrong::notification_dropped ? news_.again : news_.again || asks;

@@ -438,6 +438,31 @@ TEST_CASE("wait queue: the arbiter's word is enough for an attempt, once for a r
     }
 }
 
+TEST_CASE("wait queue: after a split vote for a release the word of a majority is enough") {
+    for (const bool paused : {false, true}) {
+        site it;
+        waiter& one = it.paused();
+        one.outcome = errc::contended;
+        const auto split = [&] {
+            return it.queue.failed(true, 1, held_for({1s}), it.view(), it.random).value() - it.now;
+        };
+        CHECK(it.queue.notified(1, "a", false, it.view()) == it.now);
+        one.stage = phase::attempting;
+        CHECK(it.queue.notified(0, "a", false, it.view()) == forever);
+        if (paused) {
+            CHECK(split() > 0ms);
+            one.stage = phase::paused;
+            CHECK(it.queue.notified(2, "a", false, it.view()) == it.now);
+        } else {
+            CHECK(it.queue.notified(2, "a", false, it.view()) == forever);
+            CHECK(it.queue.notified(3, "a", false, it.view()) == forever);
+            CHECK(split() == 0ms);
+        }
+        CHECK(split() > 0ms); // once
+        CHECK(it.queue.notified(4, "a", false, it.view()) == forever);
+    }
+}
+
 TEST_CASE("wait queue: without the arbiter's word a majority's is waited for, or anybody's") {
     site it;
     waiter& one = it.paused();
