@@ -58,8 +58,7 @@ int acquire(const acquire_wishes& mine, const settings& common) {
     wanted.renew = redlock::renewal::off;
     session now(std::move(configuration));
     wanted.wait = now.settle_for(wanted.wait);
-    std::optional<patience> patient(
-        std::in_place, now, fmt::format("'{}'", printable(mine.lock.resource)), wanted.wait);
+    std::optional<patience> patient(std::in_place, now, mine.lock.resource, wanted);
     redlock::diagnostics why;
     redlock::lock lock;
     std::signal(SIGPIPE, SIG_IGN); // a closed pipe is reported as an error of the print
@@ -71,10 +70,11 @@ int acquire(const acquire_wishes& mine, const settings& common) {
             });
         }
     } catch (const boost::system::system_error& error) {
+        const bool told = patient->told_causes();
         patient.reset(); // its line ends
         if (now.signal() == 0) {
             const int status = refused(mine, common.json, error, why);
-            hint_at_votes(now.how(), mine.lock.resource, why);
+            hint_at_votes(now.how(), mine.lock.resource, why, !told);
             return status;
         }
     }

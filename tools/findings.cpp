@@ -1,6 +1,7 @@
 #include "findings.hpp"
 
 #include "acl.hpp"
+#include "hints.hpp"
 
 #include <redlock/sizing.hpp>
 
@@ -51,11 +52,14 @@ public:
             return;
         }
         if (!it_.unreachable.empty()) {
+            const std::string_view known = remedy_of(it_.unreachable);
+            const std::string_view remedy =
+                known.empty() ? "check that it runs, and check address, password and TLS" : known;
             add(severity::broken,
                 "reachable",
                 "not reachable: " + it_.unreachable
                     + (it_.without_tls ? "; the server replies without TLS" : ""),
-                std::string(remedy()));
+                std::string(it_.without_tls ? use_tls_or_not : remedy));
             return;
         }
         if (it_.is_sentinel()) {
@@ -77,37 +81,6 @@ public:
 private:
     void add(severity level, std::string check, std::string what, std::string change = {}) {
         out_.push_back({level, std::move(check), it_.endpoint, std::move(what), std::move(change)});
-    }
-
-    // What to change about a server that cannot be used, by what it said or by the error.
-    std::string_view remedy() const {
-        struct row {
-            std::string_view part;
-            std::string_view remedy;
-        };
-        constexpr std::string_view login =
-            "correct the user and the password: --username, --password-file, or in its URL; give "
-            "none if it has none";
-        static constexpr std::array rows{
-            row{"rediss://", "write rediss:// in place of redis://"},
-            row{"DENIED", "set a password there (requirepass), and give it to all clients"},
-            row{"max number of clients", "raise maxclients there; CLIENT LIST shows its clients"},
-            row{"WRONGPASS", login},
-            row{"AUTH", login},
-            row{"refused", "start it; check its port, its bind address and firewalls"},
-            row{"Host not found", "correct the host in its URL, or the resolver"},
-            row{"certificate", "correct --tls-ca-file, --tls-server-name or the host in its URL"},
-            row{"malformed reply", "correct the port: this is not a Redis server"},
-            row{"DB index", "correct the database in its URL, or raise databases there"},
-        };
-        if (it_.without_tls) {
-            return "enable TLS there (tls-port), or write redis:// in place of rediss://";
-        }
-        const auto found = std::ranges::find_if(rows, [&](const row& one) {
-            return it_.unreachable.find(one.part) != std::string::npos;
-        });
-        return found != rows.end() ? found->remedy
-                                   : "check that it runs, and check address, password and TLS";
     }
 
     void kind() {
@@ -136,10 +109,11 @@ private:
                     works ? "" : " (" + refusal + ")"),
                 "use servers with cluster-enabled no");
         } else if (!it_.write_refusal.empty()) {
+            const std::string_view known = remedy_of(it_.write_refusal);
             add(severity::broken,
                 "writes",
                 "refuses to set a key: " + it_.write_refusal,
-                "check its log; every lock is a write");
+                known.empty() ? "check its log; every lock is a write" : std::string(known));
         } else if (!it_.script_refusal.empty()) {
             add(severity::broken,
                 "scripts",

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <future>
 #include <map>
 #include <string_view>
@@ -60,15 +61,51 @@ wrong_types(const redlock::endpoint& where, const redlock::config& how, std::str
     return out;
 }
 
-bool is_out_of_memory(std::string_view text) {
-    return text.find("OOM command not allowed") != std::string_view::npos;
-}
-
 bool is_type_error(std::string_view text) {
     return text.find("WRONGTYPE") != std::string_view::npos;
 }
 
 } // namespace
+
+std::string_view remedy_of(std::string_view cause) noexcept {
+    struct row {
+        std::string_view part;
+        std::string_view remedy;
+    };
+    constexpr std::string_view login =
+        "correct the user and the password: --username, --password-file, or in its URL; give none "
+        "if it has none";
+    static constexpr std::array rows{
+        row{"OOM command not allowed",
+            "maxmemory is reached, so new locks are refused; held locks can be extended and "
+            "released. Delete other data, or raise the limit: CONFIG SET maxmemory"},
+        row{"rediss://", "write rediss:// in place of redis://"},
+        row{"DENIED", "set a password there (requirepass), and give it to all clients"},
+        row{"max number of clients", "raise maxclients there; CLIENT LIST shows its clients"},
+        row{"WRONGPASS", login},
+        row{"AUTH", login},
+        row{"refused", "start it; check its port, its bind address and firewalls"},
+        row{"Host not found", "correct the host in its URL, or the resolver"},
+        row{"certificate", "correct --tls-ca-file, --tls-server-name or the host in its URL"},
+        row{"malformed reply", "correct the port: this is not a Redis server"},
+        row{"DB index", "correct the database in its URL, or raise databases there"},
+    };
+    const auto found = std::ranges::find_if(
+        rows, [&](const row& one) { return cause.find(one.part) != std::string_view::npos; });
+    return found != rows.end() ? found->remedy : std::string_view();
+}
+
+void hint_at_causes(const redlock::config& how, const std::vector<std::string>& texts) {
+    std::map<std::string_view, std::vector<std::string>> masters_of; // by remedy
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        if (const std::string_view remedy = remedy_of(texts[i]); !remedy.empty()) {
+            masters_of[remedy].push_back(to_string(how.masters[i]));
+        }
+    }
+    for (const auto& [remedy, masters] : masters_of) {
+        say(fmt::format("on {}: {}", fmt::join(masters, ", "), remedy));
+    }
+}
 
 std::vector<std::size_t>
 masters_without_tls(const redlock::config& how, const std::vector<std::size_t>& unreachable) {
@@ -89,10 +126,7 @@ masters_without_tls(const redlock::config& how, const std::vector<std::size_t>& 
 }
 
 void say_without_tls(const std::vector<std::string>& masters) {
-    say(fmt::format(
-        "{} replied without TLS: enable TLS there (tls-port), or write redis:// in place of "
-        "rediss://",
-        fmt::join(masters, ", ")));
+    say(fmt::format("{} replied without TLS: {}", fmt::join(masters, ", "), use_tls_or_not));
 }
 
 void hint_at_types(const redlock::config& how, const std::string& resource) {
@@ -130,26 +164,25 @@ void hint_at_tls(const redlock::config& how, const std::vector<std::size_t>& unr
 // which its text need not say.
 template <typename Votes, typename F>
 void hint_at(
-    const redlock::config& how, const std::string& resource, const Votes& votes, F shows_type) {
+    const redlock::config& how,
+    const std::string& resource,
+    const Votes& votes,
+    bool causes,
+    F shows_type) {
     if (std::ranges::any_of(
             votes, [&](const auto& one) { return shows_type(one) || is_type_error(one.text); })) {
         hint_at_types(how, resource);
     }
     std::vector<std::size_t> unreachable;
-    std::vector<std::string> full;
+    std::vector<std::string> texts;
     for (std::size_t i = 0; i < votes.size(); ++i) {
         if (votes[i].vote == redlock::vote::unreachable) {
             unreachable.push_back(i);
         }
-        if (is_out_of_memory(votes[i].text)) {
-            full.push_back(to_string(how.masters[i]));
-        }
+        texts.push_back(votes[i].text);
     }
-    if (!full.empty()) {
-        say(fmt::format(
-            "on {}: maxmemory is reached, so new locks are refused; held locks can be extended and "
-            "released. Delete other data, or raise the limit: CONFIG SET maxmemory",
-            fmt::join(full, ", ")));
+    if (causes) {
+        hint_at_causes(how, texts);
     }
     hint_at_tls(how, unreachable);
 }
@@ -157,16 +190,19 @@ void hint_at(
 } // namespace
 
 void hint_at_votes(
-    const redlock::config& how, const std::string& resource, const redlock::diagnostics& why) {
+    const redlock::config& how,
+    const std::string& resource,
+    const redlock::diagnostics& why,
+    bool causes) {
     // An acquire finds this vote only where a key of the lock has another type.
-    hint_at(how, resource, why.votes, [](const redlock::master_vote& one) {
+    hint_at(how, resource, why.votes, causes, [](const redlock::master_vote& one) {
         return one.vote == redlock::vote::owned_by_other;
     });
 }
 
 void hint_at_status(
     const redlock::config& how, const std::string& resource, const redlock::lock_status& found) {
-    hint_at(how, resource, found.masters, [](const auto&) { return false; });
+    hint_at(how, resource, found.masters, true, [](const auto&) { return false; });
 }
 
 } // namespace cli

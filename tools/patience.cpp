@@ -77,11 +77,14 @@ std::optional<milliseconds> quarantine_left(const redlock::health& now) {
     return left.count() > 0 ? std::optional(left) : std::nullopt;
 }
 
-patience::patience(session& now, std::string what, redlock::wait_for wait)
+patience::patience(session& now, std::string name, redlock::acquire_options wanted, bool pool)
     : now_(now),
-      what_(std::move(what)),
+      name_(std::move(name)),
+      wanted_(std::move(wanted)),
+      pool_(pool),
+      self_(std::make_shared<patience*>(this)),
       timer_(now.io) {
-    if (wait.limit() <= silence_max) {
+    if (wanted_.wait.limit() <= silence_max) {
         return;
     }
     const redlock::health health = now.manager.get_health();
@@ -115,9 +118,9 @@ void patience::look() {
     const auto left = health.ready ? std::nullopt : quarantine_left(health);
     if (left) {
         const auto text = fmt::format(
-            "waiting for {}: {} s until the quarantine ends; the masters are new, or were "
+            "waiting for '{}': {} s until the quarantine ends; the masters are new, or were "
             "restarted or emptied{}",
-            what_,
+            printable(name_),
             std::chrono::ceil<std::chrono::seconds>(*left).count(),
             told_left_ ? "" : " (redlock members shows them)");
         told_ = true;
@@ -133,19 +136,63 @@ void patience::look() {
             fmt::print(stderr, "\r\x1b[K");
         }
         if (!std::exchange(told_, true)) {
-            tell(health);
+            if (!health.ready) {
+                tell_masters(health);
+            } else if (pool_) {
+                say_waiting("its slots are held, or refused by the masters: " + to_string(health));
+            } else {
+                tell_lock();
+            }
         }
     }
     look_after(std::chrono::seconds(1));
 }
 
-void patience::tell(const redlock::health& health) {
-    say(fmt::format(
-        "waiting for {}{}: {}",
-        what_,
-        health.ready ? ", which is held, or refused by the masters" : "",
-        printable(to_string(health))));
+// A majority votes: another owner has the lock, or the masters refuse it.
+void patience::tell_lock() {
+    now_.manager.async_query(
+        name_,
+        [mine = std::weak_ptr(self_)](
+            const redlock::error_code& error, const redlock::lock_status& found) {
+            const auto self = mine.lock();
+            if (!self) {
+                return;
+            }
+            if (!error && found.state == redlock::lock_state::free) {
+                (*self)->tell_refusals();
+            } else {
+                (*self)->say_waiting(to_string(found));
+            }
+        });
+}
+
+// The lock is free, and is not granted: an attempt without a wait shows what the masters reply.
+void patience::tell_refusals() {
+    const auto why = std::make_shared<redlock::diagnostics>();
+    wanted_.wait = redlock::wait_for::none();
+    now_.manager.async_acquire(
+        name_,
+        wanted_,
+        with_diagnostics(
+            *why,
+            [why,
+             mine = std::weak_ptr(self_)](const redlock::error_code& error, const redlock::lock&) {
+                if (const auto self = mine.lock(); self && error) {
+                    (*self)->say_waiting(to_string(*why));
+                    std::vector<std::string> texts;
+                    for (const redlock::master_vote& one : why->votes) {
+                        texts.push_back(one.text);
+                    }
+                    hint_at_causes((*self)->now_.how(), texts);
+                }
+            }));
+}
+
+void patience::tell_masters(const redlock::health& health) {
+    say_waiting(to_string(health));
+    std::vector<std::string> texts;
     for (std::size_t i = 0; i < health.masters.size(); ++i) {
+        texts.push_back(health.masters[i].text);
         const redlock::endpoint& where = now_.how().masters[i];
         const redlock::master_state state = health.masters[i].state;
         if (where.transport == redlock::transport::tls
@@ -156,6 +203,11 @@ void patience::tell(const redlock::health& health) {
                 now_.io, probe_without_tls(mine, where), [](const std::exception_ptr&) {});
         }
     }
+    hint_at_causes(now_.how(), texts);
+}
+
+void patience::say_waiting(std::string_view why) const {
+    say(fmt::format("waiting for '{}': {}", printable(name_), printable(why)));
 }
 
 } // namespace cli

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cli {
@@ -19,25 +20,36 @@ namespace cli {
 std::optional<milliseconds> quarantine_left(const redlock::health& now);
 
 /// Reports on standard error what a command waits for, while the object lives: at once if it is
-/// known why too few masters vote, otherwise before two seconds have passed. The rest of a
-/// quarantine is counted down on a terminal, and reported once elsewhere.
+/// known why too few masters vote, otherwise before two seconds have passed. What is known to help
+/// is printed as well. The rest of a quarantine is counted down on a terminal, and reported once
+/// elsewhere.
 class patience {
 public:
-    /// `what` is waited for, such as "'backup'". A shorter wait than `wait` reports its end itself.
-    patience(session& now, std::string what, redlock::wait_for wait);
+    /// For an acquire of this lock, or of a slot of this pool, with these options. A short wait
+    /// reports its end itself.
+    patience(session& now, std::string name, redlock::acquire_options wanted, bool pool = false);
     ~patience();
     patience(const patience&) = delete;
     patience& operator=(const patience&) = delete;
 
     struct probe;
 
+    /// Whether `hint_at_causes` was called.
+    bool told_causes() const noexcept { return told_; }
+
 private:
     void look();
-    void tell(const redlock::health& health);
+    void tell_lock();
+    void tell_refusals();
+    void tell_masters(const redlock::health& health);
+    void say_waiting(std::string_view why) const;
     void look_after(milliseconds time);
 
     session& now_;
-    std::string what_;
+    std::string name_;
+    redlock::acquire_options wanted_;
+    bool pool_;
+    std::shared_ptr<patience*> self_; // of the handlers, which may run later
     asio::steady_timer timer_;
     std::vector<std::shared_ptr<probe>> probes_;
     bool told_ = false;        // the reason for the wait

@@ -133,16 +133,14 @@ private:
         wanted_.wait =
             session_->settle_for(options_.token.empty() ? wanted_.wait : redlock::wait_for::none());
         std::optional<patience> patient(
-            std::in_place,
-            *session_,
-            fmt::format("'{}'", printable(options_.lock.resource)),
-            wanted_.wait);
+            std::in_place, *session_, options_.lock.resource, wanted_, options_.slots > 0);
         redlock::diagnostics why;
         try {
             if (session_->signal() == 0) {
                 take(why);
             }
         } catch (const boost::system::system_error& error) {
+            const bool told = patient->told_causes();
             patient.reset(); // its line ends
             if (session_->signal() == 0) {
                 if (options_.lock.skip_if_held && held_by_another(error.code(), why)) {
@@ -151,7 +149,7 @@ private:
                 }
                 const int out = ended_with(options_.lock, error.code(), why);
                 if (options_.token.empty()) {
-                    hint_at_votes(session_->how(), options_.lock.resource, why);
+                    hint_at_votes(session_->how(), options_.lock.resource, why, !told);
                 }
                 return out;
             }

@@ -176,12 +176,13 @@ def _(quorum):
     for words in (['run', 'a', '--', 'true'], ['acquire', 'a']):
         waiting = quorum.start(*words, env=wrong)
         contains(waiting.stderr.readline(), "waiting for 'a': not ready, 0 of 3", 'WRONGPASS')
+        contains(waiting.stderr.readline(), f'on {quorum.masters[0].name}, ', 'correct the user and the password')
         waiting = quorum.start(*words, env=right | {'REDLOCK_NO_QUARANTINE': 'false'})
         contains(waiting.stderr.readline(), "waiting for 'a': ", ' s until the quarantine ends')
     quorum.env |= right
     quorum.holder('a')
     waiting = quorum.start('acquire', 'a')
-    contains(waiting.stderr.readline(), "waiting for 'a', which is held, or refused by the masters: ready, 3 of 3")
+    contains(waiting.stderr.readline(), "waiting for 'a': held by ")
 
 
 @case('a wait that is shorter than the quarantine ends at once, and says how long the quarantine lasts')
@@ -752,7 +753,7 @@ def _(quorum):
 @case('the supervisor was stopped, and the tool is killed when the command dies: grandchildren die as well')
 def _(quorum):
     path = quorum.path('beats')
-    process = quorum.start('run', '--ttl', '2s', '--grace', '300ms', '--max-hold', '1500ms', 'a', '--',
+    process = quorum.start('run', '--ttl', '2s', '--grace', '300ms', '--max-hold', '5s', 'a', '--',
                            sys.executable, '-c', DEEP, str(path))
     until(lambda: len(dict(map(reversed, beats(path)))) == DEPTH, 'all hearts')
     pids = set(dict(map(reversed, beats(path))))

@@ -14,10 +14,11 @@ SECRET = 'sesame'
 
 
 def refused(quorum, words, status, *said, env=None, exactly=None):
-    """One line, which begins with the name of the tool."""
+    """One line, which begins with the name of the tool; then what to change about masters."""
     result = ended(quorum.run(*words, env=env), status)
     lines = result.stderr.splitlines()
-    equal((len(lines), lines[0][:9]), (1, 'redlock: '), result.stderr)
+    assert lines[0].startswith('redlock: '), result.stderr
+    assert all(line.startswith('redlock: on ') for line in lines[1:]), result.stderr  # what to change
     contains(lines[0], *said)
     if exactly is not None:
         equal(lines[0], 'redlock: ' + exactly)
@@ -306,6 +307,9 @@ def _(quorum):
     one(second.url, 'is a replica (role:slave): configure the master')
     full = quorum.run('run', '--wait', 'none', 'a', '--', 'true', env={'REDLOCK_MASTERS': third.url})
     contains(ended(full, NO_QUORUM).stderr, 'OOM', 'maxmemory is reached')
+    waiting = quorum.start('acquire', 'a', env={'REDLOCK_MASTERS': third.url})
+    contains(waiting.stderr.readline(), "waiting for 'a': ", 'OOM')
+    contains(waiting.stderr.readline(), 'maxmemory is reached')
     one('redis://127.0.0.1:1', '127.0.0.1:1 unreachable (connect: Connection refused)')
     one('redis://no-such-host.invalid', 'look-up of the name')
     one('unix:///no/such', '/no/such unreachable (connect: No such file or directory)')
