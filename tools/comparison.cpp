@@ -1,4 +1,5 @@
 #include "findings.hpp"
+#include "hints.hpp"
 #include "members.hpp"
 
 #include <fmt/format.h>
@@ -83,12 +84,14 @@ private:
         } else if (
             (mine.state == state::founding || mine.state == state::ineligible)
             && it["loading"] != "1" && !is_broken(it.endpoint)) {
+            const std::string_view remedy = remedy_of(mine.text);
             out_.push_back(
                 {severity::broken,
                  "vote",
                  it.endpoint,
                  "does not vote: " + mine.text,
-                 "see docs/errors.md, 'Why a master does not vote'"});
+                 remedy.empty() ? "see docs/errors.md, 'Why a master does not vote'"
+                                : std::string(remedy)});
         }
     }
 

@@ -79,6 +79,10 @@ std::string_view remedy_of(std::string_view cause) noexcept {
         row{"OOM command not allowed",
             "maxmemory is reached, so new locks are refused; held locks can be extended and "
             "released. Delete other data, or raise the limit: CONFIG SET maxmemory"},
+        row{"it belongs to that of",
+            "correct --masters, or change the members by `redlock members add`, `remove` or "
+            "`replace`. If the recorded list is wrong: stop all its clients, and DEL PREFIX:epoch "
+            "on each of its masters"},
         row{"rediss://", "write rediss:// in place of redis://"},
         row{"DENIED", "set a password there (requirepass), and give it to all clients"},
         row{"max number of clients", "raise maxclients there; CLIENT LIST shows its clients"},
