@@ -96,13 +96,21 @@ validation check_masters(const std::vector<endpoint>& masters) {
     return {};
 }
 
+validation check_max_ttl(const char* field, milliseconds value) {
+    validation valid = outside(field, value, milliseconds(10), core::ttl_max);
+    if (!valid) {
+        valid.error().rule = "or 0 for that of the quorum";
+    }
+    return value.count() == 0 ? validation() : valid;
+}
+
 validation check_times(const config& config) {
     constexpr milliseconds none{0};
     constexpr milliseconds low{1};
     constexpr milliseconds high = hours(1);
     const auto from = [&](milliseconds least) { return std::clamp(least, low, high); };
     return first_error({
-        outside("max_ttl", config.max_ttl, milliseconds(10), hours(24)),
+        check_max_ttl("max_ttl", config.max_ttl),
         outside("clock_drift_margin", config.clock_drift_margin, none, std::chrono::seconds(10)),
         outside("connect_timeout", config.connect_timeout, low, high),
         outside("master_timeout", config.master_timeout, low, high),
@@ -133,6 +141,11 @@ validation check_change(const config& config) {
     const std::string& master = config.change->master;
     if (config.protocol == protocol::plain) {
         return against("change", master, "only the guarded protocol has members");
+    }
+    if (config.change->what == action::set_max_ttl) {
+        return first_error(
+            {outside("change.max_ttl", config.change->max_ttl, milliseconds(10), core::ttl_max),
+             outside("change.master", master.size(), "characters", 0, 0)});
     }
     if (config.change->what >= action::found) {
         return master.empty() ? validation()
@@ -244,7 +257,9 @@ std::vector<config_warning> warnings(const config& config) {
     warn(config_warning::even_masters, config.masters.size() % 2 == 0);
     warn(config_warning::tls_unused, says_anything(config.tls) && !uses_tls(config));
     warn(config_warning::quarantine_off, config.quarantine == quarantine::off);
-    warn(config_warning::master_timeout_large, config.master_timeout * 2 > config.max_ttl);
+    warn(
+        config_warning::master_timeout_large,
+        config.master_timeout * 2 > detail::max_ttl_of(config));
     return out;
 }
 

@@ -8,6 +8,7 @@
 #include "core/engine.hpp"
 #include "net/backend.hpp"
 #include "net/link_callbacks.hpp"
+#include "settings_of.hpp"
 #include "time_source.hpp"
 
 #include <redlock/config.hpp>
@@ -71,8 +72,24 @@ public:
         unsigned attempts,
         clock::duration elapsed,
         const core::ballots& votes) const;
+    /// The largest ttl of a lock: the quorum's, or while that is not known, the configuration's.
+    std::chrono::milliseconds longest_ttl() const {
+        const std::chrono::milliseconds known = engine_.ttl_limit();
+        return known.count() != 0 ? known : max_ttl_of(config_);
+    }
     /// Reports to the caller and to the log why an argument was refused.
     void refuse(diagnostics* out, std::string_view resource, const std::string& reason);
+    /// The same, of an argument with this ttl.
+    void refuse_ttl(
+        diagnostics* out,
+        std::string_view resource,
+        const std::string& reason,
+        std::chrono::milliseconds ttl) {
+        refuse(out, resource, reason);
+        if (ttl > longest_ttl()) {
+            dispatch([this](time_point now) { engine_.look_at_limit(now); });
+        }
+    }
     bool logs(log_level level) const override;
     void log(log_level level, std::string_view line) override;
     /// \}

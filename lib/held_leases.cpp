@@ -40,12 +40,13 @@ void held_leases::extend(
     };
     const net::link_callbacks::section lock(driver_);
     if (ttl) {
-        ttl = effective_ttl(*ttl, driver_.configuration());
+        ttl = effective_ttl(*ttl, driver_.longest_ttl());
     }
     if (const validation valid =
-            ttl ? validate_extension(*ttl, driver_.configuration()) : validation();
+            ttl ? validate_extension(*ttl, driver_.configuration(), driver_.longest_ttl())
+                : validation();
         !valid) {
-        driver_.refuse(sink.out, lease->resource(), to_string(valid.error()));
+        driver_.refuse_ttl(sink.out, lease->resource(), to_string(valid.error()), *ttl);
         fail(errc::invalid_argument);
         return;
     }

@@ -23,8 +23,8 @@ only_with(std::string_view other, std::string field, setting_value value, settin
     return {std::move(field), std::move(value), {}, allows, allows, fmt::format("with {}", other)};
 }
 
-invalid_value not_allowed(milliseconds ttl, const config& config, milliseconds needed) {
-    return {"ttl", ttl, {}, needed + milliseconds(1), config.max_ttl, {}};
+invalid_value not_allowed(milliseconds ttl, milliseconds longest, milliseconds needed) {
+    return {"ttl", ttl, {}, needed + milliseconds(1), longest, {}};
 }
 
 milliseconds drift_during(milliseconds ttl, const config& config) {
@@ -42,18 +42,19 @@ validation check_enumerations(const acquire_options& options) {
 }
 
 // The reason for a refusal that does not depend on the margins.
-validation check_ttl(milliseconds ttl, const config& config) {
-    if (ttl.count() >= 1 && ttl <= config.max_ttl) {
+validation check_ttl(milliseconds ttl, const config& config, milliseconds longest) {
+    if (ttl.count() >= 1 && ttl <= longest) {
         return {};
     }
-    return not_allowed(ttl, config, drift_during(milliseconds(1), config));
+    return not_allowed(ttl, longest, drift_during(milliseconds(1), config));
 }
 
-validation check_options(const acquire_options& options, const config& config) {
+validation
+check_options(const acquire_options& options, const config& config, milliseconds longest) {
     if (validation valid = check_enumerations(options); !valid) {
         return valid;
     }
-    if (validation valid = check_ttl(options.ttl, config); !valid) {
+    if (validation valid = check_ttl(options.ttl, config, longest); !valid) {
         return valid;
     }
     for (const auto& [name, margin] :
@@ -65,7 +66,7 @@ validation check_options(const acquire_options& options, const config& config) {
     const milliseconds needed =
         drift_during(options.ttl, config) + options.stop_margin + options.min_validity;
     if (options.ttl <= needed) {
-        return not_allowed(options.ttl, config, needed);
+        return not_allowed(options.ttl, longest, needed);
     }
     if (options.wait.limit().count() < 0) {
         return invalid_value{"wait", options.wait.limit(), {}, milliseconds(0), {}, {}};
@@ -184,16 +185,16 @@ std::string name_of_resources(const std::vector<std::string>& names) {
 
 } // namespace
 
-milliseconds effective_ttl(milliseconds ttl, const config& config) {
-    return ttl == default_ttl ? std::min(milliseconds(10'000), config.max_ttl) : ttl;
+milliseconds effective_ttl(milliseconds ttl, milliseconds longest) {
+    return ttl == default_ttl ? std::min(milliseconds(10'000), longest) : ttl;
 }
 
-validation validate_extension(milliseconds ttl, const config& config) {
-    if (validation valid = check_ttl(ttl, config); !valid) {
+validation validate_extension(milliseconds ttl, const config& config, milliseconds longest) {
+    if (validation valid = check_ttl(ttl, config, longest); !valid) {
         return valid; // its drift may be beyond what nanoseconds can hold
     }
     const milliseconds drift = drift_during(ttl, config);
-    return ttl > drift ? validation() : not_allowed(ttl, config, drift);
+    return ttl > drift ? validation() : not_allowed(ttl, longest, drift);
 }
 
 validation exclusive_only(const acquire_options& options, const char* with) {
@@ -211,8 +212,9 @@ validation validate_pool(std::string_view pool, std::size_t size) {
     return first_error({validate_resource(pool), outside("size", size, "", 1, slot_pool_size_max)});
 }
 
-validation checked_request::check(const config& rules) {
-    options.ttl = effective_ttl(options.ttl, rules);
+validation checked_request::check(const config& rules, milliseconds longest) {
+    default_ttl = options.ttl == redlock::default_ttl;
+    options.ttl = effective_ttl(options.ttl, longest);
     bool several = false;
     if (auto* const one = std::get_if<std::string>(&names.value)) {
         resource = std::move(*one);
@@ -234,7 +236,7 @@ validation checked_request::check(const config& rules) {
         !valid) {
         return valid;
     }
-    return validate(options, rules);
+    return check_options(options, rules, longest);
 }
 
 core::lock_form form_of(const checked_request& wanted) noexcept {
@@ -256,8 +258,9 @@ std::string name_of_slots(const std::string& pool, const std::vector<std::uint32
 
 validation validate(const acquire_options& given, const config& config) {
     acquire_options options = given;
-    options.ttl = detail::effective_ttl(given.ttl, config);
-    return detail::check_options(options, config);
+    const std::chrono::milliseconds longest = detail::max_ttl_of(config);
+    options.ttl = detail::effective_ttl(given.ttl, longest);
+    return detail::check_options(options, config, longest);
 }
 
 validation validate_resource(std::string_view resource) {

@@ -21,21 +21,25 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 struct checked_request : lock_request {
     explicit checked_request(lock_request&& wanted) : lock_request(std::move(wanted)) {}
 
-    /// Checks the arguments, replaces the default ttl by its value, and sets the names below.
-    validation check(const config& rules);
+    /// Checks the arguments, replaces the default ttl by its value, and sets what is below.
+    /// `longest`: the largest ttl.
+    validation check(const config& rules, std::chrono::milliseconds longest);
 
     std::string resource;               ///< readable name of the lock; of slots: the pool
     std::vector<std::string> resources; ///< if there are several: sorted, none twice
+    bool default_ttl = false;           ///< a quorum with a smaller `max_ttl` may shorten it
 };
 
 /// Returns the form of the lock. Only after the check.
 core::lock_form form_of(const checked_request& wanted) noexcept;
 
-/// Returns the lease that `ttl` means under this configuration.
-std::chrono::milliseconds effective_ttl(std::chrono::milliseconds ttl, const config& config);
+/// Returns the lease that `ttl` means if `longest` is the largest.
+std::chrono::milliseconds
+effective_ttl(std::chrono::milliseconds ttl, std::chrono::milliseconds longest);
 
 /// Checks the ttl of an extension as `validate` checks that of an acquire.
-validation validate_extension(std::chrono::milliseconds ttl, const config& config);
+validation validate_extension(
+    std::chrono::milliseconds ttl, const config& config, std::chrono::milliseconds longest);
 
 /// Refuses readers and writers where they make no sense: "mode is 'shared'; allowed: 'exclusive',
 /// with `with`".

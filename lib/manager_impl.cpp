@@ -121,8 +121,8 @@ void manager_impl::acquire(
     lock_request&& given, diagnostics_sink sink, handler<error_code, lock> done) {
     const section lock(*this);
     checked_request wanted(std::move(given));
-    if (const validation valid = wanted.check(configuration()); !valid) {
-        refuse(sink.out, wanted.resource, to_string(valid.error()));
+    if (const validation valid = wanted.check(configuration(), longest_ttl()); !valid) {
+        refuse_ttl(sink.out, wanted.resource, to_string(valid.error()), wanted.options.ttl);
         complete(io(), std::move(done), errc::invalid_argument, {});
         return;
     }
@@ -147,6 +147,7 @@ void manager_impl::acquire(
         .options = wanted.options,
         .token = wanted.token,
         .attaches = wanted.uses == lock_request::token_use::attach,
+        .default_ttl = wanted.default_ttl,
         .form = form,
         .resources = wanted.resources,
         .slots = static_cast<std::uint32_t>(wanted.pool_size.value_or(0)),

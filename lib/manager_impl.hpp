@@ -39,7 +39,7 @@ public:
     /// Throws `std::invalid_argument` if an acquire with these arguments would be refused.
     void require(std::string resource, const acquire_options& options) const {
         checked_request({.names = std::move(resource), .options = options})
-            .check(configuration())
+            .check(configuration(), max_ttl_of(configuration()))
             .value();
     }
     void acquire(lock_request&& given, diagnostics_sink sink, handler<error_code, lock> done);

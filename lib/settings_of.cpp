@@ -30,6 +30,13 @@ core::drift_bound drift_of(const config& config) {
     return {config.clock_drift_factor, config.clock_drift_margin};
 }
 
+std::chrono::milliseconds max_ttl_of(const config& configuration) {
+    const bool is_set = configuration.max_ttl.count() != 0;
+    return is_set                                      ? configuration.max_ttl
+           : configuration.protocol == protocol::plain ? core::settings().founding_max_ttl
+                                                       : core::ttl_max;
+}
+
 core::settings settings_of(const config& configuration) {
     core::settings out;
     std::vector<std::string> members;
@@ -49,18 +56,19 @@ core::settings settings_of(const config& configuration) {
         out.founds = configuration.founds_quorum;
         if (configuration.change) {
             using action = member_change::action;
-            const auto& [what, master] = *configuration.change;
+            const auto& [what, master, max_ttl] = *configuration.change;
             out.unused = what == action::found_unused;
             out.replaces = what == action::found || out.unused;
             if (!out.replaces) {
-                out.change = core::member_change{what == action::add, master};
+                out.change = core::member_change{what == action::add, master, max_ttl};
             }
         }
     }
     out.key_prefix = configuration.key_prefix;
     out.record_key = core::record_key(configuration.key_prefix);
     out.protocol = configuration.protocol;
-    out.max_ttl = configuration.max_ttl;
+    const bool recorded = configuration.protocol == protocol::guarded;
+    out.max_ttl = recorded ? configuration.max_ttl : max_ttl_of(configuration);
     out.drift = drift_of(configuration);
     out.clock_offset_bound = configuration.clock_offset_bound;
     out.quarantine = configuration.quarantine == quarantine::on;
@@ -70,8 +78,8 @@ core::settings settings_of(const config& configuration) {
     out.reconnect_delay_max = configuration.reconnect_delay_max;
     out.health_check_interval = configuration.health_check_interval;
     constexpr std::chrono::milliseconds least(100);
-    out.fitness_interval =
-        std::min(configuration.health_check_interval, std::max(configuration.max_ttl / 10, least));
+    out.fitness_interval = std::min(
+        configuration.health_check_interval, std::max(max_ttl_of(configuration) / 10, least));
     out.retry_delay_min = configuration.retry_delay_min;
     out.retry_delay_max = configuration.retry_delay_max;
     out.local_handoff_time = configuration.local_handoff_time;

@@ -11,6 +11,9 @@
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 /// The configuration must have been validated.
+/// The largest ttl by the configuration alone. A quorum may allow less.
+std::chrono::milliseconds max_ttl_of(const config& configuration);
+
 core::settings settings_of(const config& configuration);
 
 /// The configured bound on the drift of clocks.

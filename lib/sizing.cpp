@@ -33,7 +33,11 @@ double quorum_downtime(std::size_t masters, double each_down) noexcept {
 
 lease_times times_of(const config& configuration, const acquire_options& options) {
     const core::settings rules = detail::settings_of(configuration);
-    const std::chrono::milliseconds lease = detail::effective_ttl(options.ttl, configuration);
+    // Of a quorum that is founded with this configuration.
+    const bool is_set = configuration.max_ttl.count() != 0;
+    const std::chrono::milliseconds longest =
+        is_set ? configuration.max_ttl : rules.founding_max_ttl;
+    const std::chrono::milliseconds lease = detail::effective_ttl(options.ttl, longest);
     const lease_times::duration ttl = lease;
     lease_times out;
     out.drift = rules.drift.of(lease);
@@ -44,7 +48,7 @@ lease_times times_of(const config& configuration, const acquire_options& options
     out.outage_survived = out.held - out.renewal_latest;
     out.crash_shortest = ttl - out.renewal_latest;
     out.crash_longest = ttl;
-    out.quarantine = rules.quarantine_time();
+    out.quarantine = rules.quarantine_of(longest);
     return out;
 }
 

@@ -108,10 +108,14 @@ redlock::lock attach(
     session& now,
     const acquire_wishes& mine,
     redlock::acquire_options wanted,
-    redlock::diagnostics& why) {
+    redlock::diagnostics& why,
+    bool shortens = false) {
     for (;;) {
         now.settle(need::most);
         const redlock::health before = now.manager.get_health();
+        if (shortens && before.max_ttl.count() != 0) {
+            wanted.ttl = std::min(wanted.ttl, before.max_ttl);
+        }
         try {
             return now.wait([&](auto token) {
                 return now.manager.async_attach(
@@ -141,6 +145,8 @@ redlock::lock attach(
         }
     }
 }
+
+constexpr milliseconds brief_ttl{2'000};
 
 int extend(const acquire_wishes& mine, const settings& common) {
     redlock::config configuration = config_of(common);
@@ -175,13 +181,14 @@ int release(const acquire_wishes& mine, const settings& common) {
     redlock::config configuration = config_of(common);
     acquire_wishes brief = mine;
     // Taking it over is an extension, for the time of a release and no longer.
-    brief.lock.ttl = std::min(configuration.max_ttl, milliseconds(2'000));
+    brief.lock.ttl =
+        configuration.max_ttl.count() != 0 ? std::min(configuration.max_ttl, brief_ttl) : brief_ttl;
     auto wanted = options_of(brief.lock, redlock::wait_for::none(), configuration);
     wanted.renew = redlock::renewal::off;
     session now(std::move(configuration));
     redlock::diagnostics why;
     try {
-        redlock::lock lock = attach(now, mine, wanted, why);
+        redlock::lock lock = attach(now, mine, wanted, why, true);
         const auto result = now.wait([&](auto token) {
             return lock.async_release(with_diagnostics(why, std::move(token)));
         });

@@ -166,7 +166,7 @@ void add_times(CLI::App& app, settings& into) {
     const auto add = [&](const std::string& name, milliseconds& value, const std::string& what) {
         add_duration(app, name, value, what)->group("Times");
     };
-    add("--max-ttl", into.max_ttl, "Longest ttl of all clients; must be the same everywhere");
+    add("--max-ttl", into.max_ttl, "Longest ttl of this process; default: that of the quorum");
     add("--master-timeout",
         into.master_timeout,
         "Time without a reply after which a master is ignored");

@@ -304,13 +304,24 @@ private:
     }
 
     void times() {
-        if (how_.master_timeout * 10 > how_.max_ttl) {
+        const milliseconds longest = health_.max_ttl;
+        if (longest.count() == 0) {
+            return; // not known
+        }
+        add(severity::note,
+            "times",
+            fmt::format(
+                "no lock may have a longer ttl than {}; a restarted master does not vote for {}",
+                duration_text(longest),
+                duration_text(health_.quarantine_time)),
+            "");
+        if (how_.master_timeout * 10 > longest) {
             add(severity::warning,
                 "times",
                 fmt::format(
                     "master_timeout ({}) is large compared with max_ttl ({})",
                     duration_text(how_.master_timeout),
-                    duration_text(how_.max_ttl)),
+                    duration_text(longest)),
                 "use at most a tenth of max_ttl");
         }
     }

@@ -197,7 +197,7 @@ private:
                 it_.keeps_locks()
                     ? "writes every lock to disk, so holders keep their locks over a restart"
                     : "may lose locks in a restart",
-                duration_text(quarantine_of(how_))));
+                duration_text(it_.record_quarantine.value_or(quarantine_of(how_)))));
         if (it_["rdb_last_bgsave_status"] == "err") {
             add(severity::warning,
                 "persistence",
@@ -281,18 +281,19 @@ private:
         }
         // It keeps the longest quarantine that any client asked for.
         const milliseconds ours = quarantine_of(how_);
-        if (it_.record_quarantine && *it_.record_quarantine > ours + milliseconds(1)) {
+        if (how_.max_ttl.count() != 0 && it_.record_quarantine
+            && *it_.record_quarantine > ours + milliseconds(1)) {
             add(severity::warning,
                 "max_ttl",
                 fmt::format(
-                    "its memory record asks for a quarantine of {}, this command for {}: --max-ttl "
-                    "or the clock options differ",
+                    "its memory record asks for a quarantine of {}, this command for {}: the "
+                    "quorum's max_ttl is longer, or the clock options differ",
                     duration_text(*it_.record_quarantine),
                     duration_text(ours)),
-                "use the same --max-ttl and --clock-offset-bound everywhere, also here. If the "
-                "record is wrong: when no lock with the longer ttl is left, on one master after "
-                "the other, DEL "
-                    + it_.record + ", and wait until it votes again");
+                "leave --max-ttl out, here and in every client; to make the quorum's shorter: "
+                "redlock "
+                "members max-ttl "
+                    + duration_text(how_.max_ttl));
         }
     }
 

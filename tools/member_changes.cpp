@@ -3,6 +3,9 @@
 #include "exit_code.hpp"
 #include "members.hpp"
 #include "session.hpp"
+#include "text.hpp"
+
+#include <redlock/sizing.hpp>
 
 #include <fmt/format.h>
 
@@ -26,6 +29,9 @@ void refuse_outdated(const redlock::health& now, const redlock::config& how) {
 }
 
 std::string shown(const change& one) {
+    if (one.what == action::set_max_ttl) {
+        return fmt::format("max-ttl {}ms", one.max_ttl.count());
+    }
     return (one.what == action::add ? "add " : "remove ") + printable(one.master);
 }
 
@@ -67,6 +73,9 @@ void refuse_other_plans(const redlock::health& now, const change& wanted) {
 void refuse_opposite_plans(const redlock::health& now, const std::vector<change>& wanted) {
     for (const redlock::master_health& one : now.masters) {
         for (change each : wanted) {
+            if (each.what == action::set_max_ttl) {
+                continue;
+            }
             each.what = each.what == action::add ? action::remove : action::add;
             if (has_plan(now, one) && one.planned == shown(each)) {
                 refuse_plan(now, one.planned);
@@ -91,7 +100,19 @@ bool replies(const redlock::master_health& one) {
            && one.state != redlock::master_state::silent;
 }
 
-bool is_made(const redlock::health& now, const change& one) {
+// Whether all records that could be read have the present generation, as final.
+bool is_settled(const redlock::health& now) {
+    return std::ranges::none_of(now.masters, [&](const redlock::master_health& each) {
+        return !each.planned.empty() || (each.generation != 0 && each.generation < now.generation);
+    });
+}
+
+bool is_made(const redlock::health& now, const change& one, redlock::config how) {
+    if (one.what == action::set_max_ttl) {
+        how.max_ttl = one.max_ttl;
+        return is_settled(now) && now.max_ttl == one.max_ttl
+               && now.quarantine_time <= redlock::times_of(how, {}).quarantine + milliseconds(1);
+    }
     return is_member(now, one.master) == (one.what == action::add);
 }
 
@@ -101,7 +122,7 @@ std::vector<change> steps_of(
     const std::vector<change>& wanted, const redlock::health& now, const redlock::config& how) {
     std::vector<change> out;
     std::ranges::remove_copy_if(
-        wanted, std::back_inserter(out), [&](const change& one) { return is_made(now, one); });
+        wanted, std::back_inserter(out), [&](const change& one) { return is_made(now, one, how); });
     if (out.size() == 2 && !is_planned(now, out[0])
         && (is_planned(now, out[1]) || !replies(*state_of(now, how, out[1].master)))) {
         std::swap(out[0], out[1]);
@@ -146,6 +167,9 @@ void check(
     }
     std::size_t members = now.members.size();
     for (const change& one : steps) {
+        if (one.what == action::set_max_ttl) {
+            continue;
+        }
         if (one.what == action::remove && members == 2) {
             throw failure(
                 exit_code::usage,
@@ -270,8 +294,18 @@ void make(const change& wanted, redlock::config how) {
     for (;;) {
         const redlock::health health = now.manager.get_health();
         refuse_outdated(health, how);
-        if (!health.members.empty() && is_made(health, wanted)) {
+        if (!health.members.empty() && is_made(health, wanted, how)) {
             return;
+        }
+        if (wanted.what == action::set_max_ttl && !health.members.empty() && health.change.empty()
+            && is_settled(health)) {
+            throw failure(
+                exit_code::no_quorum,
+                fmt::format(
+                    "a client that sets a longer max_ttl has raised it again: it is {}, with a "
+                    "quarantine of {}",
+                    duration_text(health.max_ttl),
+                    duration_text(health.quarantine_time)));
         }
         if (generation != 0 && health.generation > generation + 1) {
             throw failure(exit_code::no_quorum, printable(health.change));
@@ -313,8 +347,11 @@ make_changes(const std::vector<change>& wanted, const redlock::config& how, bool
             refuse_opposite_plans(now, wanted);
             for (const change& one : wanted) {
                 if (first) {
-                    say(printable(one.master)
-                        + (one.what == action::add ? " is a member already" : " is not a member"));
+                    say(one.what == action::set_max_ttl
+                            ? "max_ttl is " + duration_text(one.max_ttl) + " already"
+                            : printable(one.master)
+                                  + (one.what == action::add ? " is a member already"
+                                                             : " is not a member"));
                 }
             }
             return now;
@@ -322,9 +359,12 @@ make_changes(const std::vector<change>& wanted, const redlock::config& how, bool
         check(now, how, steps);
         std::size_t members = now.members.size();
         for (const change& one : steps) {
-            members = one.what == action::add ? members + 1 : members - 1;
+            members += one.what == action::add ? 1U : 0U;
+            members -= one.what == action::remove ? 1U : 0U;
         }
-        warn_of_even(members);
+        if (members != now.members.size()) {
+            warn_of_even(members);
+        }
         if (only_shows) {
             refuse_other_plans(now, steps.front());
             refuse_old_record(now, how, steps);

@@ -18,8 +18,8 @@ namespace cli {
 namespace {
 
 struct member_wishes {
-    std::string what; // "add", "remove", "replace", "found"; empty: show
-    std::string master;
+    std::string what;   // "add", "remove", "replace", "found", "max-ttl"; empty: show
+    std::string master; // or the duration
     std::string replacement;
     bool only_shows = false;
     bool unused = false; // the masters that found a quorum
@@ -50,6 +50,8 @@ void show(const redlock::health& now, const redlock::config& how, bool as_json) 
              {"members", now.members},
              {"outdated", !newer_on.empty()},
              {"change", now.change},
+             {"max_ttl_ms", now.max_ttl.count()},
+             {"quarantine_ms", now.quarantine_time.count()},
              {"masters", std::move(masters)}});
         return;
     }
@@ -78,6 +80,12 @@ void show(const redlock::health& now, const redlock::config& how, bool as_json) 
             to_string(one.state),
             one.text.empty() ? "" : ": " + printable(one.text));
     }
+    if (now.max_ttl.count() != 0) {
+        fmt::print(
+            "max_ttl {}, quarantine {}\n",
+            duration_text(now.max_ttl),
+            duration_text(now.quarantine_time));
+    }
     if (!now.change.empty()) {
         fmt::print("change: {}\n", printable(now.change));
     }
@@ -90,6 +98,9 @@ std::vector<redlock::member_change> changes_of(const member_wishes& wanted) {
     }
     if (wanted.what == "replace") {
         return {{add, wanted.replacement}, {remove, wanted.master}};
+    }
+    if (wanted.what == "max-ttl") {
+        return {{set_max_ttl, {}, parse_duration(wanted.master)}};
     }
     return {{wanted.what == "add" ? add : remove, wanted.master}};
 }
@@ -139,12 +150,13 @@ void add_members_command(command_line& to) {
     const auto wanted = std::make_shared<member_wishes>();
     CLI::App& made = to.add(
         "members",
-        "Show the members of the quorum, add, remove or replace one, or found it",
+        "Show the members of the quorum, add, remove or replace one, found it, or set max_ttl",
         "  redlock members\n"
         "  redlock members add 10.0.0.14:6379 --masters ...    # a list with the new master\n"
         "  redlock members remove 10.0.0.11:6379\n"
         "  redlock members replace 10.0.0.11:6379 10.0.0.14:6379 --masters ...    # with both\n"
-        "  redlock members found --new    # masters that have never had a lock\n\n"
+        "  redlock members found --new    # masters that have never had a lock\n"
+        "  redlock members max-ttl 5s    # the longest ttl of all clients\n\n"
         "Locks can be taken during that time. All masters that stay must reply, and the command "
         "waits for\n"
         "them. A change takes the length of a quarantine. One that was interrupted is continued by "
@@ -155,12 +167,20 @@ void add_members_command(command_line& to) {
         "With found the list of masters becomes that of the quorum. It replaces another list at "
         "once if that\n"
         "one is not final.\n"
+        "A smaller max-ttl holds for new locks as soon as all masters have recorded the plan. "
+        "Their "
+        "quarantine\n"
+        "becomes shorter when no longer lease is left. A client with a larger --max-ttl raises it "
+        "again.\n"
         "Exits with 201 if the quorum has not been founded, or if the list of masters is "
         "outdated.");
-    made.add_option("ACTION", wanted->what, "add, remove, replace or found; default: show")
-        ->type_name("add|remove|replace|found")
-        ->check(one_of({"add", "remove", "replace", "found"}));
-    made.add_option("MASTER", wanted->master, "Name of the master: host:port, or its ?name=")
+    made.add_option("ACTION", wanted->what, "add, remove, replace, found or max-ttl; default: show")
+        ->type_name("add|remove|replace|found|max-ttl")
+        ->check(one_of({"add", "remove", "replace", "found", "max-ttl"}));
+    made.add_option(
+            "MASTER",
+            wanted->master,
+            "Name of the master: host:port, or its ?name=; max-ttl: the duration")
         ->type_name("");
     made.add_option("NEW", wanted->replacement, "replace: name of the master that takes its place")
         ->type_name("");
@@ -181,7 +201,8 @@ void add_members_command(command_line& to) {
             || (wanted->what == "replace") == wanted->replacement.empty()) {
             throw failure(
                 exit_code::usage,
-                "which master? redlock members add MASTER, remove MASTER or replace MASTER NEW");
+                "which master? redlock members add MASTER, remove MASTER, replace MASTER NEW or "
+                "max-ttl DURATION");
         }
         if (wanted->master == wanted->replacement && !wanted->master.empty()) {
             throw failure(exit_code::usage, "a master cannot be replaced by itself");

@@ -79,23 +79,25 @@ public:
 private:
     redlock::acquire_options wishes(const redlock::config& configuration) {
         // Before the range without a command, which is wider.
+        const milliseconds longest =
+            configuration.max_ttl.count() != 0 ? configuration.max_ttl : std::chrono::hours(24);
         if (const milliseconds ttl = ttl_of(options_.lock.ttl, configuration);
-            ttl < command_ttl_min || ttl > configuration.max_ttl) {
-            const bool too_short = configuration.max_ttl < command_ttl_min;
+            ttl < command_ttl_min || ttl > longest) {
+            const bool too_short = longest < command_ttl_min;
             throw failure(
                 exit_code::configuration,
                 fmt::format(
                     "{} is {}; allowed with a command: {} to {}",
                     too_short ? "--max-ttl" : "--ttl",
-                    duration_text(too_short ? configuration.max_ttl : ttl),
+                    duration_text(too_short ? longest : ttl),
                     duration_text(command_ttl_min),
-                    too_short ? "1d" : "--max-ttl, " + duration_text(configuration.max_ttl)));
+                    too_short ? "1d" : "--max-ttl, " + duration_text(longest)));
         }
         auto out = options_of(options_.lock, redlock::wait_for::forever(), configuration);
-        options_.lock.ttl = out.ttl;
-        if (options_.grace.count() == 0) {
-            options_.grace = std::min(out.ttl / 4, milliseconds(2'000));
-        }
+        usual_ttl_ = options_.lock.ttl == redlock::default_ttl;
+        usual_grace_ = options_.grace.count() == 0;
+        options_.lock.ttl = ttl_of(options_.lock.ttl, configuration);
+        options_.grace = usual_grace_ ? grace_for(options_.lock.ttl) : options_.grace;
         out.max_hold = options_.max_hold;
         out.stop_margin = options_.grace;
         out.mode = options_.shared      ? redlock::lock_mode::shared
@@ -112,6 +114,21 @@ private:
         }
         require(redlock::validate(out, configuration), exit_code::configuration);
         return out;
+    }
+
+    static milliseconds grace_for(milliseconds ttl) {
+        return std::min(ttl / 4, milliseconds(2'000));
+    }
+
+    // The quorum may allow less than the usual ttl.
+    void fit_ttl() {
+        const milliseconds longest = session_->manager.get_health().max_ttl;
+        if (!usual_ttl_ || longest.count() == 0 || options_.lock.ttl <= longest) {
+            return;
+        }
+        options_.lock.ttl = longest;
+        options_.grace = usual_grace_ ? grace_for(longest) : options_.grace;
+        wanted_.stop_margin = options_.grace;
     }
 
     supervisor_rules rules(std::vector<std::string> command) const {
@@ -132,6 +149,7 @@ private:
     int acquire() {
         wanted_.wait =
             session_->settle_for(options_.token.empty() ? wanted_.wait : redlock::wait_for::none());
+        fit_ttl();
         std::optional<patience> patient(
             std::in_place, *session_, options_.lock.resource, wanted_, options_.slots > 0);
         redlock::diagnostics why;
@@ -177,7 +195,7 @@ private:
     }
 
     void watch() {
-        supervisor_->start(lock_.deadline(), variables());
+        supervisor_->start(lock_.deadline(), options_.grace, variables());
         listen_to_signals();
         listen_to_supervisor();
         refresh();
@@ -447,6 +465,8 @@ public:
 private:
     run_options options_;
     std::string program_;
+    bool usual_ttl_ = false; // before `wanted_`, which sets both
+    bool usual_grace_ = false;
     redlock::acquire_options wanted_;
     std::unique_ptr<supervisor> supervisor_;
     std::optional<session> session_;

@@ -163,7 +163,7 @@ redlock::config reading_config_of(const settings& given) {
 redlock::config watching_config_of(const settings& given) {
     redlock::config how = reading_config_of(given);
     if (how.protocol == redlock::protocol::guarded) {
-        how.max_ttl = std::min(how.max_ttl, milliseconds(10));
+        how.max_ttl = milliseconds(0);
     }
     return how;
 }
@@ -246,7 +246,7 @@ redlock::acquire_options
 options_of(const lock_wishes& wishes, redlock::wait_for usual, const redlock::config& config) {
     require(redlock::validate_resource(wishes.resource), exit_code::usage);
     redlock::acquire_options out;
-    out.ttl = ttl_of(wishes.ttl, config);
+    out.ttl = wishes.ttl; // the library shortens the usual one to that of the quorum
     out.wait = !wishes.wait.empty()  ? parse_wait(wishes.wait)
                : wishes.skip_if_held ? redlock::wait_for::none()
                                      : usual;

@@ -19,7 +19,7 @@ struct settings {
     std::vector<std::string> masters;
     std::string prefix = "redlock:";
     std::string protocol = "guarded";
-    milliseconds max_ttl{30'000};
+    milliseconds max_ttl{0};
     double clock_drift_factor = 0.01;
     milliseconds clock_drift_margin{2};
     milliseconds clock_offset_bound{1'000};

@@ -114,9 +114,16 @@ bool supervisor::wait_for_report(redlock::time_point until) const noexcept {
     }
 }
 
-void supervisor::start(redlock::time_point deadline, const std::vector<std::string>& variables) {
+void supervisor::start(
+    redlock::time_point deadline,
+    std::chrono::milliseconds grace,
+    const std::vector<std::string>& variables) {
+    grace_ = grace;
     kill_at_ = deadline - kill_margin_;
-    supervisor_order order{supervisor_order::kind::start, 0, deadline.time_since_epoch().count()};
+    supervisor_order order{
+        supervisor_order::kind::start,
+        static_cast<std::int32_t>(grace.count()),
+        deadline.time_since_epoch().count()};
     std::string packet(reinterpret_cast<const char*>(&order), sizeof order);
     for (const std::string& one : variables) {
         packet += one;

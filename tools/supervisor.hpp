@@ -61,7 +61,10 @@ public:
     supervisor& operator=(const supervisor&) = delete;
 
     /// Starts the command with these variables ("NAME=value") in addition to the tool's own.
-    void start(redlock::time_point deadline, const std::vector<std::string>& variables);
+    void start(
+        redlock::time_point deadline,
+        std::chrono::milliseconds grace,
+        const std::vector<std::string>& variables);
     void set_deadline(redlock::time_point deadline);
     /// TERM now, and KILL at `kill_at` at the latest. A supervisor that was stopped goes on.
     void stop(redlock::time_point kill_at);

@@ -89,6 +89,7 @@ bool supervisor_process::hear() {
     const redlock::time_point time{redlock::clock::duration(order.time_ns)};
     switch (order.what) {
     case supervisor_order::kind::start:
+        rules_.grace = std::chrono::milliseconds(order.value);
         start(time, std::string(packet.data() + sizeof order, packet.data() + size));
         break;
     case supervisor_order::kind::deadline:

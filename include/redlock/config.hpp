@@ -92,7 +92,7 @@ enum class quarantine : std::uint8_t {
     /// Such a master does not vote during its quarantine. This is the "delayed restart" of the
     /// Redis page. The quarantine starts with the first contact of this quorum with the server,
     /// with each restart, and with each other possible loss of data. A new quorum therefore grants
-    /// its first lock after slightly more than `max_ttl`.
+    /// its first lock after slightly more than its `max_ttl`.
     on,
     /// Masters vote at once. Use it only for masters that are known to be new, as in tests.
     /// Otherwise it is unsafe: if a master restarts while a lock is held, a second holder may get
@@ -117,13 +117,14 @@ enum class release_notifications : std::uint8_t {
     off,
 };
 
-/// A change of the members of the quorum: adds one master or removes one, while locks are taken
-/// (docs/operations/masters.md).
+/// A change of the quorum, while locks are taken: adds one master, removes one, or sets the longest
+/// ttl (docs/operations/masters.md).
 struct member_change {
-    /// What is done with the master.
+    /// What is done.
     enum class action : std::uint8_t {
-        add,    ///< it must reply
-        remove, ///< it need not reply
+        add,         ///< adds the master, which must reply
+        remove,      ///< removes the master, which need not reply
+        set_max_ttl, ///< sets the longest ttl of all clients; all members must reply
         /// Founds the quorum with `config::masters`. Replaces at once a list of another client that
         /// is not final, when each master of this one has replied.
         found,
@@ -132,13 +133,17 @@ struct member_change {
     };
     action what = action::add; ///< what is done
     /// Its name: `endpoint::name`, or the address as in `to_string(endpoint)`. It must be one of
-    /// `config::masters`. Empty for `found` and `found_unused`.
-    std::string master;
+    /// `config::masters`. Empty for the other actions.
+    std::string master{};
+    /// With `set_max_ttl`: the longest ttl. Range: 10 ms to 24 h. A smaller one holds at once for
+    /// new leases, and the quarantine becomes shorter when no longer lease is left. A client with a
+    /// larger `config::max_ttl` raises it again.
+    std::chrono::milliseconds max_ttl{0};
 };
 
 /// Configuration of a manager; one per process and quorum. All members except `masters` have
-/// defaults. All processes that lock the same resources must use the same `masters`, `key_prefix`
-/// and `max_ttl`. The `protocol` may differ.
+/// defaults. All processes that lock the same resources must use the same `masters` and
+/// `key_prefix`. The `protocol` may differ.
 struct config {
     /// The masters. They must be independent of each other: no replicas of one another, no cluster,
     /// each server once. Use an odd number: 4 masters tolerate one failure, the same as 3. Range: 1
@@ -160,9 +165,17 @@ struct config {
     /// - `{...}` followed by `:slot:` and a number, with or without `:fence` (slots)
     std::string key_prefix = "redlock:";
 
-    /// Longest lease that any process of the deployment uses. It determines the quarantine of a
-    /// restarted master. Range: 10 ms to 24 h. Default: 30 s.
-    std::chrono::milliseconds max_ttl{30'000};
+    /// Longest lease that this process uses. The masters record the longest of all processes; it
+    /// determines the quarantine of a restarted master. Range: 10 ms to 24 h, or 0.
+    ///
+    /// 0: what the masters have recorded, 30 s if this process founds the quorum. `health::max_ttl`
+    /// reports it, and an acquire with a longer ttl fails with `errc::invalid_argument`. A larger
+    /// value is recorded on each master before its first vote, which excludes masters that are
+    /// younger than the longer quarantine. A smaller value limits only the leases of this process.
+    ///
+    /// Plain protocol: nothing is recorded. All processes must use the same value; 0 is 30 s.
+    /// Default: 0.
+    std::chrono::milliseconds max_ttl{0};
 
     /// Allowance for clocks that run at different rates, as a fraction of the ttl. A lease of ttl T
     /// is relied on for `T - (T * factor + margin)`. Range: 0 to 0.5. Default: 0.01.

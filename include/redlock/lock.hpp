@@ -135,7 +135,7 @@ public:
     /// Extends the lease: asks all masters to keep the lock for `ttl` from now on. Never shortens a
     /// lease. Never takes over a lost lock: missing keys are set again only while no other owner
     /// can have had a majority.
-    /// \param ttl the new lease. Range: more than the clock drift, up to `config::max_ttl`; or
+    /// \param ttl the new lease. Range: more than the clock drift, up to `health::max_ttl`; or
     ///   `default_ttl`.
     /// \par Completion signature
     /// `void(error_code, extend_result)`: `capped` if `acquire_options::max_hold` ends the lease

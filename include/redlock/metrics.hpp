@@ -223,8 +223,8 @@ struct master_health {
     std::optional<std::chrono::milliseconds> quarantine_left; ///< if quarantined: remaining time
     /// Generation of the members in its memory record, as last read. 0: none.
     std::uint64_t generation = 0;
-    /// Change of the members in its memory record that is not final, as last read: "add NAME" or
-    /// "remove NAME". Empty: none.
+    /// Change in its memory record that is not final, as last read: "add NAME", "remove NAME" or
+    /// "max-ttl TTL". Empty: none.
     std::string planned;
     /// Server version, such as "redis 7.0.15"; empty until known.
     std::string version;
@@ -250,12 +250,14 @@ struct health {
     /// True with `quarantine::off`: restarted masters vote at once, which is unsafe unless all
     /// masters are known to be new.
     bool quarantine_off = false;
-    /// Key prefix as configured. All processes of a deployment must use the same prefix, `max_ttl`
-    /// and masters; a monitor can compare these members.
+    /// Key prefix as configured. All processes of a deployment must use the same prefix and
+    /// masters; a monitor can compare these members.
     std::string key_prefix;
-    std::chrono::milliseconds max_ttl{0}; ///< as configured; see `key_prefix`
-    /// Duration of the quarantine of a restarted master: slightly more than `max_ttl`. Longer if
-    /// the memory record of the master contains a larger `max_ttl` of another process (guarded).
+    /// The longest ttl that this process may use: the quorum's, by the records of a majority, or
+    /// `config::max_ttl` if that is smaller. Plain protocol: as configured. 0: not known yet.
+    std::chrono::milliseconds max_ttl{0};
+    /// Duration of the quarantine of a restarted master: slightly more than the quorum's `max_ttl`.
+    /// Guarded protocol: the longest one that a member has recorded. 0: not known yet.
     std::chrono::milliseconds quarantine_time{0};
     std::chrono::milliseconds master_timeout{0}; ///< as configured
     /// One per master, in the order of the configuration.

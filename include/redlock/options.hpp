@@ -103,14 +103,15 @@ enum class lock_mode : unsigned char {
 /// Returns the name of the enumerator. The text has static lifetime.
 std::string_view to_string(lock_mode) noexcept;
 
-/// The default lease: the smaller of 10 s and `config::max_ttl`.
+/// The default lease: the smaller of 10 s and the longest one, `health::max_ttl`.
 inline constexpr std::chrono::milliseconds default_ttl = std::chrono::milliseconds::min();
 
 /// Options of one acquire. Trivially destructible on purpose: g++ 12 destroys other aggregates
 /// twice if they are temporaries in a `co_await` statement (see docs/compilers.md).
 struct acquire_options {
     /// The lease: time after which the masters expire the lock unless it is extended. Range: more
-    /// than the clock drift plus `stop_margin` plus `min_validity`, up to `config::max_ttl`.
+    /// than the clock drift plus `stop_margin` plus `min_validity`, up to the longest one,
+    /// `health::max_ttl`.
     /// Default: `default_ttl`.
     std::chrono::milliseconds ttl{default_ttl};
 

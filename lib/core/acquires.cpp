@@ -19,9 +19,15 @@ acquires::begin(const acquire_request& request, std::optional<errc> refused, tim
     name_keys(wanted, request);
     wanted.options = request.options;
     wanted.options.transferable |= !request.token.empty();
+    wanted.default_ttl = request.default_ttl;
     wanted.began = wanted.decided_at = now;
     const auto limit = request.options.wait.limit();
     wanted.wait_until = request.attaches || limit.count() == 0 ? now : later(now, limit);
+    if (!refused && !wanted.fit_ttl(masters_.ttl_limit(), rules_.drift)) {
+        refused = errc::invalid_argument;
+        masters_.introduce_all_again(now);
+        sender_.write_soon();
+    }
     if (refused) {
         wanted.outcome = refused;
         finish(wanted, now);

@@ -32,6 +32,7 @@ struct acquire_request {
     acquire_options options = {};
     std::string_view token = {}; // of the lock to attach to, or the caller's own (single attempt)
     bool attaches = false;
+    bool default_ttl = false;                    // the ttl is shortened to the quorum's max_ttl
     lock_form form = lock_form::exclusive;       // the others are for the guarded protocol
     std::span<const std::string> resources = {}; // of the form `all`: sorted, none twice
     std::uint32_t slots = 0;                     // any slot of the pool of that name and size

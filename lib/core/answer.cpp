@@ -201,6 +201,7 @@ std::optional<memory> read_handshake(const reply& got) noexcept {
         said->server_us,
         ends_us,
         said->status >= 0,
+        said->status == 2,
         has_record ? got.elements[3].text : std::string_view()};
 }
 

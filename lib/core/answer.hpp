@@ -66,6 +66,7 @@ struct memory {
     std::int64_t server_us = 0;
     std::int64_t ends_us = 0; // when the quarantine ends or ended, by the server's clock
     bool readable = true;     // its record has the format of this version
+    bool raised = false;      // this handshake has made the quarantine longer
     std::string_view record{};
 };
 /// Empty if it is not a reply to a handshake.

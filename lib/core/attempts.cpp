@@ -4,6 +4,7 @@
 #include "decisions.hpp"
 #include "hex.hpp"
 #include "keys.hpp"
+#include "reasons.hpp"
 
 #include <algorithm>
 #include <array>
@@ -80,6 +81,7 @@ void attempts::name_intent(operation& wanted) {
 
 attempt::decision attempts::begin(operation& wanted, std::string_view token, time_point now) {
     name_intent(wanted);
+    const bool fits = wanted.fit_ttl(masters_.ttl_limit(), rules_.drift);
     claim& attempt = create(wanted, token, now);
     wanted.stage = operation::phase::attempting;
     wanted.attempt = attempt.self;
@@ -87,6 +89,11 @@ attempt::decision attempts::begin(operation& wanted, std::string_view token, tim
     ++counters_.attempts;
 
     refuse_absent(attempt, &master_metrics::acquire_votes);
+    if (!fits) {
+        masters_.introduce_all_again(now);
+        sender_.write_soon();
+        return {attempt::decision::kind::lost, errc::invalid_argument};
+    }
     wait_queue* const mine = wanted.queue;
     if (attempt.asking().count().decide() != verdict::open) {
         if (mine != nullptr) {
@@ -113,7 +120,8 @@ attempt::decision attempts::begin(operation& wanted, std::string_view token, tim
 void attempts::refuse_absent(claim& attempt, vote_counts master_metrics::*counts) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const member& one = masters_[i];
-        if (one.admitted && !one.link->overloaded()) {
+        const bool takes = masters_.takes(i, attempt.ttl);
+        if (one.admitted && !one.link->overloaded() && takes) {
             continue;
         }
         const ballot& mine = attempt.votes.of[i];
@@ -121,9 +129,13 @@ void attempts::refuse_absent(claim& attempt, vote_counts master_metrics::*counts
             continue;
         }
         if (one.admitted) {
-            attempt.votes.note(i, "too many commands in flight");
+            attempt.votes.note(
+                i,
+                takes ? "too many commands in flight"
+                      : too_long_text(attempt.ttl, one.link->ttl_limit()));
         }
-        attempt.asking().refused(attempt, i, one.admitted ? vote::unreachable : one.otherwise);
+        const vote instead = takes ? vote::unreachable : vote::error;
+        attempt.asking().refused(attempt, i, one.admitted ? instead : one.otherwise);
         ++(masters_.counters(i).*counts)[mine.said];
     }
 }
@@ -155,7 +167,7 @@ attempt::decision attempts::attach(operation& wanted, std::string_view token, ti
     attempt.fencing = wanted.options.fencing;
     attempt.transferable = false; // it is not known how the key was set
     attempt.ttl = shortened(wanted.options.ttl);
-    attempt.ttl_max = shortened(rules_.max_ttl); // the ttl of the other process is unknown
+    attempt.ttl_max = shortened(masters_.longest_ttl()); // the ttl of the other process is unknown
     attempt.asked_at = now;
     attempt.votes.reset(masters_.size());
     attempt.extending.sent = now; // a reply after the decision counts for an extension
@@ -289,7 +301,8 @@ attempts::follow(operation& wanted, claim& attempt, attempt::decision next, time
             next = raise(wanted, attempt, next, now);
             break;
         case kind::heal: {
-            const master_set to = rules_.guarded() ? asking.heal(attempt, masters_.up()) : 0;
+            const master_set to =
+                rules_.guarded() ? asking.heal(attempt, masters_.taking(attempt.ttl)) : 0;
             for (const std::size_t i : each_of(to)) {
                 sender_.heal(attempt, i, attempt.extending.round, now);
             }

@@ -151,10 +151,7 @@ void replies::certified(const arrival& at, const batch& what, const reply& answe
         got = {.said = vote::error, .forgot = true};
         note_server(at, answered, got);
     } else if (!remembers) {
-        got = {
-            .said = vote::quarantined,
-            .forgot = true,
-            .quarantine = std::chrono::ceil<std::chrono::microseconds>(rules_.quarantine_time())};
+        got = {.said = vote::quarantined, .forgot = true, .quarantine = link.quarantine_time()};
         note_server(at, answered, got);
     }
     const std::string_view error = answered.is_error() ? answered.text : "";

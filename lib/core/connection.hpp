@@ -120,11 +120,7 @@ public:
           rules_(rules),
           members_(members),
           events_(events),
-          liveness_(rules, random),
-          quarantine_(
-              rules.quarantine
-                  ? std::chrono::ceil<std::chrono::microseconds>(rules.quarantine_time())
-                  : std::chrono::microseconds(0)) {}
+          liveness_(rules, random) {}
 
     /// \name What happened
     /// \{
@@ -147,6 +143,8 @@ public:
 
     /// Connected and introduced: commands can be sent. It may be silent or not allowed to vote.
     bool up() const noexcept { return liveness_.up(); }
+    /// Waits for another introduction of the server.
+    bool introducing_again() const noexcept { return introducing_again_; }
     bool connecting() const noexcept { return liveness_.begun() && !liveness_.up(); }
     /// Up, but without a reply for `master_timeout`.
     bool silent() const noexcept { return liveness_.silent(); }
@@ -205,7 +203,7 @@ public:
     master_guard guard_until(time_point moment) const noexcept {
         return {
             server_,
-            quarantine_,
+            quarantine_time(),
             wrong::no_late_check || wrong::raise_accepts_larger || wrong::heal_after_deadline
                 ? 0
                 : clock_.not_after(moment, rules_)};
@@ -236,6 +234,15 @@ public:
     /// Whether the master is in quarantine by the clock of this client. Afterwards it may vote for
     /// others, even if this client still waits for the confirmation.
     bool quarantined(time_point now) const noexcept { return now < fitness_.votes_from; }
+    /// The longest that its record asks for, as last read. At least that of this client.
+    std::chrono::microseconds quarantine_time() const noexcept {
+        return std::max(rules_.quarantine_time(), recorded_quarantine_);
+    }
+    /// The longest lease for which this master votes: one that its recorded quarantine outlasts,
+    /// and no longer than a change of `max_ttl` that is planned there.
+    std::chrono::milliseconds ttl_limit() const noexcept { return ttl_limit_; }
+    /// Whether its quarantine is not over because it became longer.
+    bool raised() const noexcept { return raised_; }
     /// Starts a new memory record, because the master's clock was stepped.
     void restart_memory(time_point now);
     /// Requests its clock if no reply has contained it for a while. Requires `up()`.
@@ -268,6 +275,7 @@ private:
     void settle(std::size_t locks, std::size_t replies, time_point now);
     void handle(const in_flight& command, const reply& answer, time_point now);
     void handle_introduction(const in_flight& command, const reply& answer, time_point now);
+    std::chrono::milliseconds fitness_interval() const noexcept;
     void ask_for_info(bool checks, time_point now);
     void check_fitness(time_point now);
     void check_health(time_point now);
@@ -283,6 +291,7 @@ private:
     void ask_for_clock_and_record(time_point now);
     void shook_hands(const in_flight& command, const reply& got, time_point now);
     std::string new_id();
+    std::chrono::milliseconds recorded_max_ttl() const;
     time_point known_since(const server_info& next, time_point now);
     void learn_clock_enough(time_point now);
     void introduction_done(time_point now);
@@ -325,7 +334,9 @@ private:
     std::int64_t quarantine_ends_us_ = 0;   // by the server's clock, as last reported
     time_point quarantine_counted_ = never; // its end by our clock, at the first report
     std::string restarts_;                  // run id of the server whose memory is to begin now
-    std::chrono::microseconds quarantine_;
+    std::chrono::microseconds recorded_quarantine_{0};
+    bool raised_ = false;
+    std::chrono::milliseconds ttl_limit_{0};
 
     reply_reader reader_;
     ring_buffer<in_flight> in_flight_;

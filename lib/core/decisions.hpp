@@ -49,6 +49,7 @@ inline decision unvouched_extends = false;
 inline decision stray_transferred = false;
 inline decision sent_in_quarantine = false;
 inline decision any_list_votes = false;
+inline decision any_ttl_votes = false;
 inline decision fitness_asked_once = false;
 inline decision ineligible_votes_count = false;
 inline decision evictions_forgiven = false;
@@ -60,6 +61,7 @@ inline decision unfinished_list_votes = false;
 
 // changes of members
 inline decision change_committed_at_once = false;
+inline decision lowered_at_once = false;
 inline decision plan_overwritten = false;
 inline decision earlier_votes_count = false;
 inline decision failed_attach_removes = false;

@@ -92,6 +92,11 @@ void engine::closed(std::size_t link, std::string_view why, time_point now) {
 }
 
 void engine::received(std::size_t link, std::span<const char> bytes, time_point now) {
+    // What is queued was chosen by the memory record that was read last. With a new one it would
+    // pass the check of the master.
+    if (link < size() && masters_[link].link->introducing_again()) {
+        sender_.flush();
+    }
     masters_.received(link, bytes, now);
     if (link >= size()) {
         notifications_changed(now);
@@ -209,6 +214,17 @@ metrics engine::count() const {
     metrics out = core::count(counters_, claims_, rules_, masters_);
     out.waiting = acquires_.size();
     return out;
+}
+
+std::chrono::milliseconds engine::ttl_limit() const {
+    return masters_.ttl_limit();
+}
+
+void engine::look_at_limit(time_point now) {
+    if (life_ == life::running) {
+        masters_.introduce_all_again(now);
+        sender_.write_soon();
+    }
 }
 
 health engine::examine(time_point now) const {

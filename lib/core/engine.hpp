@@ -121,6 +121,10 @@ public:
     const settings& rules() const noexcept { return rules_; }
     metrics count() const;
     health examine(time_point now) const;
+    /// The longest ttl that this client may use. 0: not known yet.
+    std::chrono::milliseconds ttl_limit() const;
+    /// An argument was refused because of it: it may be longer by now.
+    void look_at_limit(time_point now);
     /// Describes votes as text.
     std::vector<master_vote> describe(const ballots& votes, time_point now) const;
 

@@ -160,6 +160,12 @@ void engine::again(claim& owner, const arrival& at, const answer& got) {
         removals_.again(owner, at, got.for_one);
         return;
     }
+    const bool grants = command.kind != command_kind::raise;
+    const bool asks = command.kind == command_kind::acquire;
+    if (grants && !masters_.takes(master, asks ? owner.asked_ttl : owner.extending.ttl)) {
+        answered(owner, at, {.said = vote::error}); // the limit was lowered since
+        return;
+    }
     if (command.asks() || (owner.is_asking() && owner.asking().attaches())) {
         attempts_.again(owner, at, got.for_one);
     } else {

@@ -30,35 +30,40 @@ namespace redlock::core {
 
 /// KEYS: record. ARGV: run id, replication id of a promoted server ("-": none), quarantine us, a
 /// digit, the id of a record that is written. The digit is 1 if a step of its clock was seen, 2 if
-/// no lock can have been on it when a list is written, or 0. Optional: a list with its state, and
-/// the id that the record must have for it; without that it must have no list. With a list that
-/// replaces another one that was not final, the memory begins now. A new memory begins, unless the
-/// record has this run id and promotion: neither uptime nor durability counts, because another
-/// server may answer under a known address. A new list of members changes the second word, so that
-/// a script that was sent before finds another record. A final one also moves `born` to where the
-/// quarantine ends now: fencing counters that are older than that start from the clock. Reply {1 if
-/// its memory begins now | 0, end of the quarantine by its clock in us, clock, record} | {-1, 0,
-/// clock}: the record has another format, and is not changed.
+/// no lock can have been on it when a list is written, or 0. Optional: a list with its state, the
+/// id that the record must have for it (empty: it must have no list), and the quarantine that is
+/// recorded with it. Only a final list of new members may shorten that. Optional: the quarantine of
+/// a quorum that was founded without one. With a list that replaces another one that was not final,
+/// the memory begins now. A new memory begins, unless the record has this run id and promotion:
+/// neither uptime nor durability counts, because another server may answer under a known address. A
+/// new list of members changes the second word, so that a script that was sent before finds another
+/// record. A final one also moves `born` to where the quarantine ends now: fencing counters that
+/// are older than that start from the clock. Reply {1 if its memory begins now | 2 if its
+/// quarantine becomes longer | 0, end of the quarantine by its clock in us, clock, record} | {-1,
+/// 0, clock}: the record has another format, and is not changed.
 inline constexpr script guarded_handshake{
     lua::clock,
     R"(local e = redis.call('GET', KEYS[1])
 local run, tag, promoted, born, q, id = string.match(e or '', '^3 ([^%s:]+)(:?%x*) (%S+) (%d+) (%d+) (%x+)$')
 if e and not run then return {-1, 0, now} end
-local list, mine = string.sub(id or '', 33), ARGV[6] or ''
+local list, mine, before = string.sub(id or '', 33), ARGV[6] or '', q
 born, q = tonumber(born or '0'), math.max(ARGV[3], q or '0')
 local fresh = 0
 if run ~= ARGV[1] or (ARGV[2] ~= '-' and ARGV[2] ~= promoted) or born > now or ARGV[4] == '1' then
   born, fresh = now, 1
 end
 if run ~= ARGV[1] or ARGV[2] ~= '-' then promoted = ARGV[2] end
-if mine ~= list and (id == ARGV[7] and fresh == 0 or not ARGV[7] and list == '') then
+if mine ~= list and (id == ARGV[7] and fresh == 0 or (ARGV[7] or '') == '' and list == '') then
   local state = string.byte(mine)
   if state == 48 and list ~= '' then born = now end
   if ARGV[4] == '2' then born = 0 end
   list = mine
+  q = math.max(state == 51 and ARGV[3] or q, ARGV[8] or 0)
   if state == 50 or state == 51 then tag = ':' .. string.sub(ARGV[5], -8) end
   if state == 51 then born = math.max(born, now - q) end
 end
+if q == 0 and (string.byte(list) or 0) > 48 then q = tonumber(ARGV[9] or '0') end
+if fresh == 0 and tonumber(before or '0') > 0 and q > tonumber(before) then fresh = 2 end
 local said = string.format('3 %s%s %s %.0f %.0f ', ARGV[1], tag or '', promoted, born, q)
 if not e or said ~= string.sub(e, 1, #said) or list ~= string.sub(id, 33) then
   e = said .. ARGV[5] .. list

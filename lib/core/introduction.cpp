@@ -78,9 +78,17 @@ void connection::handle_introduction(
     }
 }
 
+// Short compared with the longest lease, which only the record may tell.
+std::chrono::milliseconds connection::fitness_interval() const noexcept {
+    const std::chrono::milliseconds least(100);
+    return rules_.max_ttl.count() != 0 || ttl_limit_.count() == 0
+               ? rules_.fitness_interval
+               : std::min(rules_.fitness_interval, std::max(ttl_limit_ / 10, least));
+}
+
 // `checks`: a server that is known, and has to be introduced again only if it has changed.
 void connection::ask_for_info(bool checks, time_point now) {
-    fitness_due_ = later(now, rules_.fitness_interval);
+    fitness_due_ = later(now, fitness_interval());
     scratch_.clear();
     append_command(scratch_, {"INFO"});
     send(
@@ -94,7 +102,7 @@ void connection::ask_for_info(bool checks, time_point now) {
 // Whatever makes a master ineligible may have begun or ended: an operator can change it at any
 // time.
 void connection::check_fitness(time_point now) {
-    fitness_due_ = later(now, rules_.fitness_interval);
+    fitness_due_ = later(now, fitness_interval());
     if (!serves(now)) {
         introduce_again(now);
     } else if (!wrong::fitness_asked_once && !introducing_again_) {
@@ -181,11 +189,15 @@ void connection::send_handshake(bool fit, time_point now) {
     const std::uint32_t look = members_.look();
     const membership::proposal proposed =
         fit ? members_.proposal_to(master_) : membership::proposal();
-    const decimal quarantine(std::max(quarantine_, proposed.quarantine).count());
+    const decimal quarantine(rules_.quarantine_time().count());
+    const decimal with_list(proposed.quarantine.count());
+    const bool has_default = rules_.quarantine && rules_.founds && rules_.max_ttl.count() == 0;
+    const decimal usual(rules_.founding_quarantine().count());
     const std::string losses = wrong::evictions_forgiven ? "-" : info_.losses();
     const std::string id = new_id();
-    // A list and the id that the record must have for it; both may be left out.
-    const std::array<std::string_view, 11> words{
+    // A list, the id that the record must have for it, and the quarantine that is recorded with it;
+    // then one for a quorum that has none. They may be left out.
+    const std::array<std::string_view, 13> words{
         "EVAL",
         guarded_handshake.text,
         "1",
@@ -198,14 +210,16 @@ void connection::send_handshake(bool fit, time_point now) {
                            : "0",
         id,
         proposed.list,
-        proposed.id};
+        proposed.id,
+        with_list,
+        usual};
     scratch_.clear();
     append_command(
         scratch_,
         std::span(words).first(
-            proposed.list.empty() ? 9
-            : proposed.id.empty() ? 10
-                                  : 11));
+            has_default             ? 13
+            : proposed.list.empty() ? 9
+                                    : 12));
     const std::uint16_t round = restarts_.empty() ? 0 : restarts_memory;
     send(
         scratch_,
@@ -218,7 +232,15 @@ void connection::guard_with(std::string_view server) {
     server_ = server;
     guard_.clear();
     append_argument(guard_, server_);
-    append_argument(guard_, decimal(quarantine_.count()));
+    append_argument(guard_, decimal(quarantine_time().count()));
+}
+
+// Without a quarantine, nothing has to be recorded.
+std::chrono::milliseconds connection::recorded_max_ttl() const {
+    const std::chrono::milliseconds recorded = rules_.ttl_within(quarantine_time());
+    const bool must =
+        rules_.quarantine || (rules_.max_ttl.count() == 0 && recorded_quarantine_.count() != 0);
+    return must ? recorded : std::max(recorded, rules_.usual_max_ttl());
 }
 
 // A record must never be the same as one that was lost.
@@ -291,6 +313,13 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
             record_ = said->record;
             ++record_number_;
         }
+        const auto longer = recorded_quarantine(record_);
+        // With a longer quarantine of the same memory, its end moves by as much.
+        const auto moved = std::chrono::microseconds(said->ends_us - quarantine_ends_us_);
+        const bool longer_now = moved.count() > 0 && recorded_quarantine_.count() != 0
+                                && moved == longer - recorded_quarantine_;
+        raised_ = said->raised || longer_now || (raised_ && moved.count() == 0);
+        recorded_quarantine_ = longer;
         quarantine(said->quarantine, said->ends_us, now);
         fitness_.confirmed = command.sent >= quarantine_counted_ && restarts_.empty();
         const std::string_view server = record_word(record_);
@@ -300,6 +329,7 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
         if (fitness_.fit) {
             members_.read(master_, said->record, command.what.record, now, fitness_.votes_from);
         }
+        ttl_limit_ = std::min(recorded_max_ttl(), members_.planned_max_ttl(master_));
     } else if (fitness_.fit) {
         fitness_.fit = false;
         if (said || got.text.starts_with("WRONGTYPE")) {

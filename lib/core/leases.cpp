@@ -97,6 +97,10 @@ void leases::start_wanted(claim& lease, time_point now) {
 }
 
 bool leases::start(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now) {
+    if (const auto limit = masters_.renewal_limit(); !asked_for && limit.count() != 0) {
+        ttl = std::min(ttl, limit); // it was lowered since
+        lease.ttl = shortened(ttl);
+    }
     // A shorter ttl needs the script, which never shortens a lease. SET with IFEQ would.
     const bool shortens = lease.held().extend(lease, ttl, asked_for, now, rules_)
                           && lease.form == lock_form::exclusive;
@@ -108,8 +112,9 @@ bool leases::start(claim& lease, std::chrono::milliseconds ttl, bool asked_for, 
         // A master in quarantine is asked as well: a key that is still there excludes all other
         // owners.
         const bool remembers = rules_.guarded() && masters_[i].otherwise == vote::quarantined;
-        if (!masters_[i].admitted && !remembers) {
-            theirs.said = masters_[i].otherwise;
+        const bool takes = masters_.takes(i, ttl);
+        if ((!masters_[i].admitted && !remembers) || !takes) {
+            theirs.said = takes ? masters_[i].otherwise : vote::error;
             theirs.found = masters_[i].is_fit() ? key_state::unknown : key_state::ineligible;
             ++masters_.counters(i).extend_votes[theirs.said];
         } else if (theirs.asked || rules_.guarded()) { // a key that is missing may be healed
@@ -138,7 +143,7 @@ void leases::heal_missing(claim& lease, time_point now) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const connection& link = *masters_[i].link;
         if (lease.votes.of[i].found == key_state::missing && link.up() && !link.quarantined(now)
-            && masters_[i].is_fit()) {
+            && masters_[i].is_fit() && masters_.takes(i, lease.extending.ttl)) {
             heal(lease, i, lease.extending.round, now);
         }
     }

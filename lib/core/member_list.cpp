@@ -1,5 +1,7 @@
 #include "member_list.hpp"
 
+#include "validity.hpp"
+
 #include <charconv>
 #include <iterator>
 
@@ -41,32 +43,54 @@ bool well_formed(const member_names& names) {
            && std::ranges::adjacent_find(names, std::greater_equal<>()) == names.end();
 }
 
+template <typename Number>
+bool read_number(std::string_view text, Number& out) {
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out);
+    return failed == std::errc() && end == text.data() + text.size();
+}
+
+// "+d", "-d" or "=2000".
+std::optional<member_change> read_change(std::string_view text) {
+    const std::string_view what = text.substr(std::min<std::size_t>(1, text.size()));
+    std::int64_t ms = 0;
+    if (text.starts_with('=')) {
+        return read_number(what, ms) && ms > 0 && ms <= ttl_max.count()
+                   ? std::optional(member_change{false, {}, std::chrono::milliseconds(ms)})
+                   : std::nullopt;
+    }
+    return !what.empty() && (text[0] == '+' || text[0] == '-')
+               ? std::optional(member_change{text[0] == '+', std::string(what), {}})
+               : std::nullopt;
+}
+
 // "2,+d,a,b,c,d".
 std::optional<generation> read_changed(std::string_view text) {
     member_names words = split(text);
-    if (words.size() < 3 || words[1].size() < 2 || (words[1][0] != '+' && words[1][0] != '-')) {
+    auto change = words.size() < 3 ? std::nullopt : read_change(words[1]);
+    if (!change) {
         return std::nullopt;
     }
     generation out;
-    const std::string& number = words[0];
-    const auto [end, failed] =
-        std::from_chars(number.data(), number.data() + number.size(), out.number);
-    out.last = {words[1][0] == '+', words[1].substr(1)};
+    out.last = *std::move(change);
     out.members.assign(
         std::make_move_iterator(words.begin() + 2), std::make_move_iterator(words.end()));
-    const bool valid = failed == std::errc() && end == number.data() + number.size()
-                       && out.number > 1 && well_formed(out.members)
-                       && out.contains(out.last.name) == out.last.adds && !out.before().empty();
+    const bool valid =
+        read_number(words[0], out.number) && out.number > 1 && well_formed(out.members)
+        && (out.last.max_ttl.count() != 0
+            || (out.contains(out.last.name) == out.last.adds && !out.before().empty()));
     return valid ? std::optional(out) : std::nullopt;
 }
 
 } // namespace
 
 std::optional<generation> generation::after(const member_change& what) const {
+    generation next{number + 1, members, what};
+    if (what.max_ttl.count() != 0) {
+        return next;
+    }
     if (contains(what.name) == what.adds) {
         return std::nullopt;
     }
-    generation next{number + 1, members, what};
     if (what.adds) {
         next.members.insert(std::ranges::lower_bound(next.members, what.name), what.name);
     } else {
@@ -99,6 +123,15 @@ recorded_list read_list(std::string_view id) {
         return {state::invalid, {}};
     }
     return {what, std::move(first)};
+}
+
+// What a damaged record asks for does not count: no configuration has a quarantine of two days.
+std::chrono::microseconds recorded_quarantine(std::string_view record) noexcept {
+    const std::string_view word = last_word(record.substr(0, record.rfind(' ')));
+    std::int64_t us = 0;
+    std::from_chars(word.begin(), word.end(), us);
+    const std::chrono::microseconds out(us);
+    return out > out.zero() && out < std::chrono::hours(48) ? out : out.zero();
 }
 
 std::string shown(std::span<const std::string> names) {

@@ -3,13 +3,14 @@
 // The id of a record is 32 hexadecimal digits. Its list follows: one digit for its state, then a
 // text in hexadecimal. The first generation has the names of the masters, in alphabetical order.
 // Each later one has its number, the change, and the names: "2,+d,a,b,c,d". A change adds or
-// removes one master.
+// removes one master, or sets max_ttl, in ms: "3,=2000,a,b,c,d".
 
 #pragma once
 
 #include "hex.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -22,15 +23,23 @@ namespace redlock::core {
 /// Names of masters, in alphabetical order.
 using member_names = std::vector<std::string>;
 
-/// Adds one master, or removes one.
+/// Adds one master, or removes one, or sets the longest ttl of all clients.
 struct member_change {
     bool adds = false;
     std::string name;
+    std::chrono::milliseconds max_ttl{0}; // not 0: of this kind, without a name
 
-    /// "+name" or "-name".
-    std::string text() const { return (adds ? "+" : "-") + name; }
-    /// "add name" or "remove name", for messages.
-    std::string shown() const { return (adds ? "add " : "remove ") + name; }
+    bool known() const noexcept { return !name.empty() || max_ttl.count() != 0; }
+    /// "+name", "-name" or "=ms".
+    std::string text() const {
+        return max_ttl.count() != 0 ? "=" + std::to_string(max_ttl.count())
+                                    : (adds ? "+" : "-") + name;
+    }
+    /// "add name", "remove name" or "max-ttl 2000ms", as the command line has it.
+    std::string shown() const {
+        return max_ttl.count() != 0 ? "max-ttl " + std::to_string(max_ttl.count()) + "ms"
+                                    : (adds ? "add " : "remove ") + name;
+    }
     friend bool operator==(const member_change&, const member_change&) = default;
 };
 
@@ -41,11 +50,13 @@ struct generation {
     member_change last; // which led here; without meaning in the first generation
 
     bool contains(std::string_view name) const { return std::ranges::binary_search(members, name); }
-    /// The next one. Empty if the change has been made already.
+    /// The next one. Empty if the change of the members has been made already.
     std::optional<generation> after(const member_change& what) const;
     /// The one before. Requires that this is not the first.
     member_names before() const {
-        return generation{number, members, {}}.after({!last.adds, last.name})->members;
+        return last.max_ttl.count() != 0
+                   ? members
+                   : generation{number, members, {}}.after({!last.adds, last.name, {}})->members;
     }
     friend bool operator==(const generation&, const generation&) = default;
 };
@@ -78,6 +89,14 @@ struct recorded_list {
 
 /// Reads the list in the id of a record.
 recorded_list read_list(std::string_view id);
+
+/// What follows the last blank of a record; all of it if there is none.
+inline std::string_view last_word(std::string_view record) {
+    return record.substr(record.rfind(' ') + 1);
+}
+
+/// The longest quarantine that a client has asked for: the word before the id of a record.
+std::chrono::microseconds recorded_quarantine(std::string_view record) noexcept;
 
 inline constexpr char list_separator = ',';
 // The states in a record. `agreed_mark`, `founded_mark`: the first generation.

@@ -2,7 +2,6 @@
 
 #include "decisions.hpp"
 
-#include <charconv>
 #include <utility>
 
 namespace redlock::core {
@@ -10,19 +9,6 @@ namespace redlock::core {
 namespace {
 
 using state = recorded_list::state;
-
-// What follows the last blank; all of it if there is none.
-std::string_view last_word(std::string_view text) {
-    return text.substr(text.rfind(' ') + 1);
-}
-
-// The longest quarantine that a client has asked for: the word before the id of the record.
-std::chrono::microseconds quarantine_in(std::string_view record) {
-    const std::string_view word = last_word(record.substr(0, record.rfind(' ')));
-    std::int64_t us = 0;
-    std::from_chars(word.begin(), word.end(), us);
-    return std::chrono::microseconds(us);
-}
 
 } // namespace
 
@@ -48,12 +34,11 @@ membership::proposal membership::proposal_to(std::size_t master) {
         return {};
     }
     one.proposed_at = look_;
-    const bool returns = !one.list.founded();
     const bool first = next.what == state::founding && one.list.what == state::none;
     return {
         .list = written(next),
         .id = first ? std::string() : one.id,
-        .quarantine = returns ? longest_quarantine() : std::chrono::microseconds(0),
+        .quarantine = quarantine_with(next, one),
         .unused = rules_.unused && view_.number == 0};
 }
 
@@ -79,7 +64,7 @@ void membership::read(
             .known = true,
             .list = read_list(id),
             .id = std::string(id),
-            .quarantine = quarantine_in(record),
+            .quarantine = recorded_quarantine(record),
             .read_at = look};
         if (wrong::unfinished_list_votes && one.list.unfinished()) {
             one.list.what = state::final;
@@ -134,7 +119,7 @@ void membership::adopt(const recorded_list& of) {
     stage_ = stage::agreeing;
     commit_at_ = forever;
     if (rules_.change) {
-        const bool made = view_.contains(rules_.change->name) == rules_.change->adds;
+        const bool made = made_in_view() && (rules_.change->max_ttl.count() == 0 || before != 0);
         // Of two generations at once, it may have been made and undone again.
         over_ = made || (moved_ && (over_ || (before != 0 && view_.number > before + 1)));
     }
@@ -147,10 +132,11 @@ void membership::look_for_agreement(time_point now) {
             return one->read_at == look_;
         })) {
         stage_ = stage::waiting;
+        const bool at_once = wrong::change_committed_at_once
+                             || (wrong::lowered_at_once && rules_.change->max_ttl.count() != 0);
         const auto wait =
-            std::max<std::chrono::nanoseconds>(longest_quarantine(), rules_.quarantine_time());
-        commit_at_ =
-            later(now, wrong::change_committed_at_once ? std::chrono::nanoseconds(0) : wait);
+            std::max(longest_quarantine(), rules_.recorded_quarantine(rules_.usual_max_ttl()));
+        commit_at_ = later(now, at_once ? std::chrono::nanoseconds(0) : wait);
     }
 }
 
@@ -165,18 +151,44 @@ void membership::time_passed(time_point now) noexcept {
     }
 }
 
-// The longest quarantine that any client has asked a member for. What a damaged record asks for
-// does not spread: no configuration has a quarantine of two days.
 std::chrono::microseconds membership::longest_quarantine() const {
     std::chrono::microseconds out{0};
     for (const seen& one : seen_) {
         const bool counts =
             view_.contains(one.name) || (!view_.last.adds && view_.last.name == one.name);
-        if (counts && one.list.founded() && one.quarantine < std::chrono::hours(48)) {
+        if (counts && one.list.founded()) {
             out = std::max(out, one.quarantine);
         }
     }
     return out;
+}
+
+// The quarantine that is recorded together with a list: for a quorum that is founded, what its
+// masters ask for already, or the default. A master that returns takes the longest of the others.
+// Only the list that changes `max_ttl` shortens one: no longer lease is left then. If a client has
+// asked for more since, masters with that list have recorded it.
+std::chrono::microseconds
+membership::quarantine_with(const recorded_list& next, const seen& one) const {
+    std::chrono::microseconds out{0};
+    const std::chrono::milliseconds changed = next.list.last.max_ttl;
+    if (next.what == state::founding) {
+        for (const seen& each : seen_) {
+            out = std::max(out, each.quarantine);
+        }
+        return out.count() == 0 && rules_.quarantine && rules_.max_ttl.count() == 0
+                   ? rules_.founding_quarantine()
+                   : out;
+    }
+    if (next.what == state::final && changed.count() != 0 && one.list.founded()) {
+        out = rules_.recorded_quarantine(changed);
+        for (const seen& each : seen_) {
+            const bool has_it = each.list.what == state::final && each.list.list == next.list;
+            out = has_it ? std::max(out, each.quarantine) : out;
+        }
+        return out;
+    }
+    const bool stays = is_ours(one.list);
+    return stays ? one.quarantine : std::max(one.quarantine, longest_quarantine());
 }
 
 const membership::seen* membership::find(std::string_view name) const {
@@ -214,12 +226,12 @@ void membership::look_for_rivals(time_point now) {
         return;
     }
     const auto pause =
-        std::min<std::chrono::nanoseconds>(rules_.quarantine_time(), rules_.poll_limit);
+        std::min<std::chrono::nanoseconds>(rules_.founding_quarantine(), rules_.poll_limit);
     time_point last = never;
     for (const seen& one : seen_) {
         if (is_rival(one.list)) {
             const auto later_by = own_.members > one.list.list.members
-                                      ? rules_.quarantine_time() / 4
+                                      ? rules_.founding_quarantine() / 4
                                       : std::chrono::nanoseconds(0);
             last = std::max(
                 last, later(std::max(one.votes_from, later(changed_at_, pause)), later_by));

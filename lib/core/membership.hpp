@@ -21,6 +21,9 @@
 //   vote of one of them, and a client records its quarantine before the vote. Leases of the
 //   generation before may still be valid, so as many of its members must have been read.
 // - A master with an older generation receives the present one.
+// - `max_ttl` is changed like the members. While its plan stands, a client uses no longer ttl
+//   there, and each script and certificate refuses clients that have not read the plan. So after
+//   the wait no longer lease is left, and the final list shortens the quarantine.
 
 #pragma once
 
@@ -45,7 +48,7 @@ public:
     struct proposal {
         std::string list; // empty: nothing
         std::string id;   // the record must have this id; empty: it must have no list
-        std::chrono::microseconds quarantine{0}; // at least this long
+        std::chrono::microseconds quarantine{0}; // that is recorded with the list
         bool unused = false;                     // no lock can have been on the master
     };
 
@@ -79,6 +82,16 @@ public:
     std::vector<std::size_t> awaited() const;
     /// The list in its record, as last read.
     const recorded_list& recorded(std::size_t master) const noexcept { return seen_[master].list; }
+    /// The longest quarantine that any client has asked a member for.
+    std::chrono::microseconds longest_quarantine() const;
+    /// The `max_ttl` that is planned in its record: no longer lease may begin there, because
+    /// leases from before are only waited for once. `ttl_max`: none.
+    std::chrono::milliseconds planned_max_ttl(std::size_t master) const noexcept {
+        const recorded_list& list = seen_[master].list;
+        const std::chrono::milliseconds planned = list.list.last.max_ttl;
+        return list.what == recorded_list::state::planned && planned.count() != 0 ? planned
+                                                                                  : ttl_max;
+    }
     /// Why this master does not vote; empty if it does.
     std::string why_not(std::size_t master, time_point now) const;
 
@@ -165,7 +178,13 @@ private:
     }
     bool enough_before() const;
     bool needs_look() const;
-    std::chrono::microseconds longest_quarantine() const;
+    std::chrono::microseconds quarantine_with(const recorded_list& next, const seen& one) const;
+    /// Whether the members are those that the change of this client leads to.
+    bool made_in_view() const {
+        const member_change& what = *rules_.change;
+        return what.max_ttl.count() != 0 ? view_.last == what
+                                         : view_.contains(what.name) == what.adds;
+    }
     std::optional<plan> planned() const;
     std::string why_not_founded() const;
     std::string why_foreign(std::size_t master, time_point now) const;

@@ -117,15 +117,13 @@ std::string membership::change_text(time_point now) const {
     if (!rules_.change) {
         return rules_.replaces && view_.number == 0 ? why_not_founded() : plans_text();
     }
-    const member_change& what = *rules_.change;
     if (view_.number == 0) {
         return "the members of the quorum are not known yet";
     }
     const auto next = planned();
     if (!next) {
-        const bool made = view_.contains(what.name) == what.adds;
-        return made    ? std::string()
-               : over_ ? "the members have changed since, to " + shown(view_.members)
+        return made_in_view() ? std::string()
+               : over_        ? "the members have changed since, to " + shown(view_.members)
                              + ": begin the change again if it is still wanted"
                : view_.members.size() == 1 ? "a quorum of one master cannot change"
                : view_.members.size() == 2

@@ -80,7 +80,7 @@ recorded_list membership::returned_to(const seen& master) const {
         newest = stays ? newest : one.list;
     }
     const bool belongs = view_.contains(master.name) || newest.list.contains(master.name);
-    const bool complete = newest.list.number == 1 || !newest.list.last.name.empty();
+    const bool complete = newest.list.number == 1 || newest.list.last.known();
     return belongs && complete && enough_before() && enough_read(view_.members)
                    && enough_read(newest.list.members)
                ? newest
@@ -105,7 +105,7 @@ recorded_list membership::wanted_on(const seen& one) const {
 
 // Whether our list replaces an older one. It cannot be written while its last change is not known.
 bool membership::wanted_over(const seen& one) const {
-    if (one.list.number() >= view_.number || view_.last.name.empty()) {
+    if (one.list.number() >= view_.number || !view_.last.known()) {
         return false;
     }
     return view_.contains(one.name)
@@ -144,8 +144,8 @@ std::size_t membership::read_of(const member_names& of) const {
 bool membership::enough_before() const {
     const member_names& now = view_.members;
     return view_.number == 1
-           || (view_.last.name.empty() ? now.size() > 2 && read_of(now) + 1 >= now.size()
-                                       : enough_read(view_.before()));
+           || (view_.last.known() ? enough_read(view_.before())
+                                  : now.size() > 2 && read_of(now) + 1 >= now.size());
 }
 
 bool membership::wants_handshake(std::size_t master) const {

@@ -15,6 +15,7 @@ namespace redlock::core {
 struct operation : waiter {
     handle self;
     std::uint64_t cookie = 0; // identifies the operation for the host
+    bool default_ttl = false; // its ttl is shortened to the quorum's max_ttl
     lock_form form = lock_form::exclusive;
     unsigned attempts = 0;
     std::string
@@ -23,6 +24,19 @@ struct operation : waiter {
     handle attempt;           // the claim of the last attempt
     std::uint64_t intent = 0; // a waiting writer's intent, perhaps on the masters; 0: none
     std::unique_ptr<slot_search> search; // for any slot of a pool; null: a lock is wanted
+
+    /// Limits the ttl to that of the quorum, unless it is 0: not known yet. Returns false if the
+    /// caller asked for more, or needs more.
+    bool fit_ttl(std::chrono::milliseconds limit, drift_bound drift) noexcept {
+        if (limit.count() == 0 || options.ttl <= limit) {
+            return true;
+        }
+        if (!default_ttl) {
+            return false;
+        }
+        options.ttl = limit;
+        return limit > drift.of(limit) + options.stop_margin + options.min_validity;
+    }
 
     void reset() {
         form = lock_form::exclusive;

@@ -1,6 +1,8 @@
 #include "quorum.hpp"
 
+#include <array>
 #include <cassert>
+#include <functional>
 
 namespace redlock::core {
 
@@ -11,7 +13,8 @@ quorum::quorum(
     jitter& random)
     : rules_(rules),
       list_(rules),
-      members_(rules.size()) {
+      members_(rules.size()),
+      ttl_limit_(rules.guarded() ? std::chrono::milliseconds(0) : rules.max_ttl) {
     assert(size() >= 1 && size() <= masters_max);
     for (std::size_t i = 0; i < size(); ++i) {
         members_[i].link = std::make_unique<connection>(i, rules, list_, of_links, random);
@@ -57,6 +60,12 @@ void quorum::received(std::size_t link, std::span<const char> bytes, time_point 
 void quorum::introduce_again(std::size_t master, time_point now) {
     members_[master].link->introduce_again(now);
     refresh_due();
+}
+
+void quorum::introduce_all_again(time_point now) {
+    for (std::size_t i = 0; i < size(); ++i) {
+        introduce_again(i, now);
+    }
 }
 
 // `links_due_` is a lower bound: sending a command lowers it, and a reply leaves it. So a steady
@@ -107,6 +116,8 @@ admission_change quorum::admission_changed(std::size_t master, time_point now) {
         }
     }
     look_at(master);
+    ttl_limit_ =
+        ttl_limit_of(set_where(size(), [this](std::size_t i) { return is_known_member(i); }));
     shake_hands(now);
     refresh_due();
     return all;
@@ -152,7 +163,11 @@ time_point quorum::yields_at(const member& one) const {
                                return other.duplicate && other.link->up()
                                       && other.link->info().run_id == one.link->info().run_id;
                            });
-    return wanted ? later(one.link->heard_at(), rules_.quarantine_time()) : forever;
+    return wanted ? later(
+               one.link->heard_at(),
+               std::max(
+                   one.link->quarantine_time(), rules_.recorded_quarantine(rules_.usual_max_ttl())))
+                  : forever;
 }
 
 void quorum::pass_on_votes(time_point now) {
@@ -195,6 +210,27 @@ admission_change quorum::assess(std::size_t master, time_point now) {
     one.admitted = one.otherwise == vote::granted;
     admitted_ += one.admitted ? 1U : 0U;
     return {.masters = set_of(master), .ready = !was_ready && ready()};
+}
+
+std::chrono::milliseconds quorum::ttl_limit_of(master_set these) const {
+    if (!rules_.guarded() || wrong::any_ttl_votes) {
+        return rules_.max_ttl;
+    }
+    std::array<std::chrono::milliseconds, masters_max> limits{};
+    for (const std::size_t i : each_of(these)) {
+        limits[i] = members_[i].link->ttl_limit();
+    }
+    std::ranges::sort(limits, std::greater<>());
+    const std::chrono::milliseconds most = limits[needed() - 1];
+    return rules_.max_ttl.count() == 0 ? most : std::min(most, rules_.max_ttl);
+}
+
+std::chrono::microseconds quorum::quarantine_time() const {
+    std::chrono::microseconds out = rules_.quarantine_time();
+    for (std::size_t i = 0; rules_.guarded() && i < size(); ++i) {
+        out = is_known_member(i) ? std::max(out, members_[i].link->quarantine_time()) : out;
+    }
+    return out;
 }
 
 std::optional<admission_change> quorum::clock_stepped(std::size_t master, time_point now) {

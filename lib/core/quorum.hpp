@@ -10,6 +10,7 @@
 #pragma once
 
 #include "connection.hpp"
+#include "decisions.hpp"
 #include "hash.hpp"
 #include "subscriber.hpp"
 
@@ -99,6 +100,8 @@ public:
     }
     /// Requests a new introduction of a server.
     void introduce_again(std::size_t master, time_point now);
+    /// Of all: another client may have set a longer `max_ttl` since.
+    void introduce_all_again(time_point now);
 
     /// \name Time
     /// \{
@@ -127,6 +130,26 @@ public:
     /// Returns a time before which quarantines leave no majority, whatever happens to the masters
     /// without one; `never` if they may be enough.
     time_point quarantined_until(time_point now) const;
+    /// Whether this master may vote for a lease of this ttl.
+    bool takes(std::size_t master, std::chrono::milliseconds ttl) const noexcept {
+        return wrong::any_ttl_votes || !rules_.guarded()
+               || ttl <= members_[master].link->ttl_limit();
+    }
+    /// The longest ttl that this client may use, for which a majority votes. 0: not known yet.
+    std::chrono::milliseconds ttl_limit() const noexcept { return ttl_limit_; }
+    /// The same of those that vote now: the longest with which a renewal is confirmed.
+    std::chrono::milliseconds renewal_limit() const {
+        return ttl_limit_of(
+            set_where(size(), [this](std::size_t i) { return members_[i].admitted; }));
+    }
+    /// The longest quarantine that the members have recorded, or that this client asks for.
+    std::chrono::microseconds quarantine_time() const;
+    /// The longest ttl that any client may have used.
+    std::chrono::milliseconds longest_ttl() const {
+        return rules_.guarded()
+                   ? std::max(rules_.usual_max_ttl(), rules_.ttl_within(quarantine_time()))
+                   : rules_.max_ttl;
+    }
     /// Its connection came up, broke, fell silent or introduced its server again.
     admission_change admission_changed(std::size_t master, time_point now);
     /// The master itself reported that it must not vote for this long; as `connection::quarantine`.
@@ -176,6 +199,10 @@ public:
     /// The master that keeps the fair queue for this lock.
     std::size_t queue_master_of(std::string_view key) const noexcept;
     master_set up() const noexcept;
+    /// Those of them that may vote for a lease of this ttl.
+    master_set taking(std::chrono::milliseconds ttl) const noexcept {
+        return up() & set_where(size(), [&](std::size_t i) { return takes(i, ttl); });
+    }
     /// The masters that have a command of their own for compare-and-delete.
     master_set deletes_natively() const noexcept;
     /// Returns the masters that may merely be slow: they have replied since `asked_at`, or that was
@@ -202,6 +229,7 @@ private:
     void on_socket(std::size_t link, F f) {
         link < size() ? f(*members_[link].link) : f(*members_[link - size()].pushes);
     }
+    std::chrono::milliseconds ttl_limit_of(master_set these) const;
     admission_change assess(std::size_t master, time_point now);
     vote vote_of(std::size_t master, time_point now) const;
     void shake_hands(time_point now);
@@ -213,6 +241,7 @@ private:
     membership list_;
     std::vector<member> members_;
     std::size_t admitted_ = 0;
+    std::chrono::milliseconds ttl_limit_{0};
     time_point links_due_ = forever; // no connection is due before
     time_point names_due_ = forever; // the vote of a server passes to another name of it
     time_point judge_steps_at_ = forever;

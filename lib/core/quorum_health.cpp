@@ -20,7 +20,10 @@ std::string quorum::why_not(std::size_t master, time_point now) const {
             return "its clock was stepped, or this machine's was";
         }
         const auto left = std::chrono::ceil<std::chrono::seconds>(link.judgement().left(now));
-        return std::to_string(left.count()) + " s left: new, restarted or emptied recently";
+        const bool raised = link.raised();
+        return std::to_string(left.count()) + " s left: "
+               + (raised ? "a longer max_ttl was set, and it has not kept its data for as long yet"
+                         : "new, restarted or emptied recently");
     }
     case vote::timed_out:
         return silent_text(rules_);

@@ -33,6 +33,12 @@ inline std::string not_introduced_text(const settings& rules) {
            + " ms) expired before the server replied";
 }
 
+/// Of a master that has recorded too short a quarantine for this ttl.
+inline std::string too_long_text(std::chrono::milliseconds ttl, std::chrono::milliseconds limit) {
+    return "ttl is " + std::to_string(ttl.count()) + " ms; allowed: up to the quorum's max_ttl, "
+           + std::to_string(limit.count()) + " ms";
+}
+
 /// The text of an error of a server, which may have none or a page.
 inline std::string_view text_of_error(std::string_view text) {
     constexpr std::size_t length_max = 240;

@@ -67,8 +67,8 @@ health examine(const settings& rules, const quorum& masters, bool running, time_
     out.protocol = rules.protocol;
     out.quarantine_off = !rules.quarantine;
     out.key_prefix = rules.key_prefix;
-    out.max_ttl = rules.max_ttl;
-    out.quarantine_time = std::chrono::ceil<std::chrono::milliseconds>(rules.quarantine_time());
+    out.max_ttl = masters.ttl_limit();
+    out.quarantine_time = std::chrono::ceil<std::chrono::milliseconds>(masters.quarantine_time());
     out.master_timeout = rules.master_timeout;
     for (std::size_t i = 0; i < masters.size(); ++i) {
         out.masters.push_back(masters.health_of(i, now));

@@ -118,7 +118,7 @@ private:
         return masters_[master].link->commands().of(of.form, kind);
     }
     fence fence_of(const claim& of, std::uint64_t token) const noexcept {
-        return {token, of.fencing ? rules_.fence_ttl() : std::chrono::milliseconds(0)};
+        return {token, of.fencing ? settings::fence_ttl(of.ttl_max) : std::chrono::milliseconds(0)};
     }
     /// The fencing counters of several resources are packed in the key. Valid until the next call.
     lock_names names_of(const claim& of);

@@ -37,7 +37,8 @@ struct settings {
     redlock::protocol protocol = protocol::plain;
     std::string key_prefix;
     std::string record_key;
-    std::chrono::milliseconds max_ttl{};
+    std::chrono::milliseconds max_ttl{};                // 0: the quorum's (guarded)
+    std::chrono::milliseconds founding_max_ttl{30'000}; // of a quorum that it founds without one
     drift_bound drift;
     std::chrono::milliseconds clock_offset_bound{};
     bool quarantine = true;
@@ -83,11 +84,41 @@ struct settings {
     /// Duration of a quarantine: longer, on the master's clock and on ours, than any lease that it
     /// may have lost. Guarded: plus the maximum offset between clocks, because a lost fencing
     /// counter restarts from the master's clock.
-    std::chrono::nanoseconds quarantine_time() const noexcept {
+    std::chrono::nanoseconds quarantine_of(std::chrono::milliseconds longest) const noexcept {
         const std::chrono::nanoseconds offsets =
             guarded() ? clock_offset_bound : std::chrono::milliseconds(0);
-        return wrong::half_quarantine ? max_ttl / 2
-                                      : max_ttl + rate_error(max_ttl) + drift.margin + offsets;
+        return wrong::half_quarantine ? longest / 2
+                                      : longest + rate_error(longest) + drift.margin + offsets;
+    }
+    /// The one that this client asks for. 0: none of its own, it takes the quorum's.
+    std::chrono::microseconds quarantine_time() const noexcept {
+        return !quarantine || max_ttl.count() == 0 ? std::chrono::microseconds(0)
+                                                   : recorded_quarantine(max_ttl);
+    }
+    /// That of a quorum which it founds.
+    std::chrono::microseconds founding_quarantine() const noexcept {
+        return recorded_quarantine(max_ttl.count() != 0 ? max_ttl : founding_max_ttl);
+    }
+    /// Without a recorded quarantine, the longest ttl of this client.
+    std::chrono::milliseconds usual_max_ttl() const noexcept {
+        return max_ttl.count() != 0 ? max_ttl
+               : quarantine         ? std::chrono::milliseconds(0)
+                                    : founding_max_ttl;
+    }
+    /// As it stands in a memory record.
+    std::chrono::microseconds
+    recorded_quarantine(std::chrono::milliseconds longest) const noexcept {
+        return std::chrono::ceil<std::chrono::microseconds>(quarantine_of(longest));
+    }
+    /// The longest lease that is over after a quarantine: the inverse of `recorded_quarantine`.
+    std::chrono::milliseconds ttl_within(std::chrono::microseconds quarantine) const noexcept {
+        // One step of the search for each bit of a day.
+        std::chrono::milliseconds out{0};
+        for (std::chrono::milliseconds bit{1 << 26}; bit.count() != 0; bit /= 2) {
+            const bool fits = out + bit <= ttl_max && recorded_quarantine(out + bit) <= quarantine;
+            out += fits ? bit : std::chrono::milliseconds(0);
+        }
+        return out;
     }
 
     /// Maximum step of a master's clock that the quarantine tolerates. A larger one starts a new
@@ -108,8 +139,8 @@ struct settings {
 
     /// Expiry of an unused fencing counter. It must outlive the lease; a missing counter starts
     /// again from the clock.
-    std::chrono::milliseconds fence_ttl() const noexcept {
-        return std::max<std::chrono::milliseconds>(std::chrono::hours(24), 2 * max_ttl);
+    static std::chrono::milliseconds fence_ttl(std::chrono::milliseconds lease) noexcept {
+        return std::max<std::chrono::milliseconds>(std::chrono::hours(24), 2 * lease);
     }
 };
 

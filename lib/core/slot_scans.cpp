@@ -205,7 +205,7 @@ slot_scan* slot_scans::answered(const arrival& at, const reply* answer) {
             at.command.round,
             native,
             *answer,
-            rules_.max_ttl,
+            masters_.longest_ttl(),
             masters_[at.master].admitted);
     }
     if (!asking->decided()) {

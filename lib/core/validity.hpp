@@ -73,7 +73,9 @@ inline constexpr time_point never = time_point::min();
 /// The moment after all others: no timer.
 inline constexpr time_point forever = time_point::max();
 
-/// At most `config::max_ttl`, which is a day at most.
+/// The largest `config::max_ttl`.
+inline constexpr std::chrono::milliseconds ttl_max = std::chrono::hours(24);
+/// At most `ttl_max`.
 using short_ttl = std::chrono::duration<std::int32_t, std::milli>;
 constexpr short_ttl shortened(std::chrono::milliseconds ttl) noexcept {
     return std::chrono::duration_cast<short_ttl>(ttl);

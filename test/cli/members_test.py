@@ -6,8 +6,9 @@ import pathlib
 import re
 import secrets
 import signal
+import time
 
-from harness import BROKEN, LOST, NO_QUORUM, USAGE, Quorum, case, contains, ended, equal, main, until
+from harness import BROKEN, CONFIGURATION, LOST, NO_QUORUM, USAGE, Quorum, case, contains, ended, equal, main, until
 
 SHORT = {'REDLOCK_MAX_TTL': '1s', 'REDLOCK_TTL': '900ms', 'REDLOCK_CLOCK_OFFSET_BOUND': '50ms'}
 
@@ -315,6 +316,55 @@ def _(quorum):
     equal(adds.wait(60), NO_QUORUM)
     contains(adds.stderr.read(), 'begin the change again if it is still wanted')
     equal(members(quorum, 0, 1, 2), (3, names(quorum, 0, 1, 2)))
+
+
+# Commands without a max_ttl of their own, and with a quarantine.
+def guest_of(quorum):
+    for name in ('REDLOCK_MAX_TTL', 'REDLOCK_TTL', 'REDLOCK_NO_QUARANTINE'):
+        quorum.env.pop(name, None)
+    quorum.env['REDLOCK_CLOCK_OFFSET_BOUND'] = '50ms'
+
+
+@case('a command without --max-ttl takes the max_ttl of the quorum, and leaves it as it is')
+def _():
+    with Quorum(3) as quorum:
+        guest_of(quorum)
+        ended(quorum.run('run', '--max-ttl', '1s', '--ttl', '900ms', '--wait', '30s', 'founding', '--', 'true'), 0)
+        records = [record(master) for master in quorum.masters]
+        for command in (['run', 'a', '--', 'true'], ['doctor', '--clock-time', '20ms'], ['acquire', 'b']):
+            quorum.run(*command)
+            equal([record(master) for master in quorum.masters], records)
+        ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true'), 0)
+        refused = ended(quorum.run('run', '--wait', 'none', '--ttl', '5s', 'a', '--', 'true'), CONFIGURATION)
+        contains(refused.stderr, 'ttl is 5000 ms', '1000 ms')
+        contains(ended(quorum.run('members'), 0).stdout, 'max_ttl 1s, quarantine 1s72ms')
+        # A longer one excludes the masters, which are young, and is called the reason.
+        raised = quorum.run('run', '--max-ttl', '1h', '--wait', 'none', 'a', '--', 'true')
+        contains(raised.stderr, 'a longer max_ttl was set')
+        equal('restarted' in raised.stderr, False)
+
+
+@case('max_ttl is raised and lowered while locks are taken')
+def _():
+    with Quorum(3) as quorum:
+        guest_of(quorum)
+        ended(quorum.run('run', '--max-ttl', '2s', '--ttl', '900ms', '--wait', '30s', 'founding', '--', 'true'), 0)
+        token = ended(quorum.run('acquire', '--ttl', '2s', 'kept'), 0).stdout.strip()
+        begun = time.monotonic()
+        lowers = ended(quorum.run('members', 'max-ttl', '500ms'), 0)
+        equal(time.monotonic() - begun > 2, True)
+        contains(lowers.stderr, 'max-ttl 500ms: planned on all masters')
+        contains(lowers.stdout, 'max_ttl 500ms, quarantine 562ms')
+        equal({record(master)[4] for master in quorum.masters}, {'562000'})
+        ended(quorum.run('extend', 'kept', '--token', token), LOST)
+        refused = quorum.run('run', '--wait', 'none', '--ttl', '501ms', 'a', '--', 'true')
+        contains(ended(refused, CONFIGURATION).stderr, '500 ms')
+        ended(quorum.run('run', '--wait', '5s', 'a', '--', 'true'), 0)
+        contains(ended(quorum.run('members', 'max-ttl', '500ms'), 0).stderr, 'max_ttl is 500ms already')
+        contains(ended(quorum.run('members', 'max-ttl', '3s'), 0).stdout, 'max_ttl 3s')
+        ended(quorum.run('run', '--ttl', '3s', '--wait', '10s', 'a', '--', 'true'), 0)
+        ended(quorum.run('members', 'max-ttl', '9ms'), USAGE)
+        ended(quorum.run('members', 'max-ttl'), USAGE)
 
 
 @case('the runbook shortens a quarantine that is too long')

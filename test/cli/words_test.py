@@ -201,9 +201,9 @@ def _():
 def _(quorum):
     masters = {'REDLOCK_MASTERS': 'redis://a,redis://b,redis://c'}
     for words, exactly in (
-            (['--ttl', '31s'], '--ttl is 31s; allowed with a command: 50ms to --max-ttl, 30s'),
-            (['--ttl', '0'], '--ttl is 0s; allowed with a command: 50ms to --max-ttl, 30s'),
-            (['--ttl', '5ms'], '--ttl is 5ms; allowed with a command: 50ms to --max-ttl, 30s'),
+            (['--max-ttl', '30s', '--ttl', '31s'], '--ttl is 31s; allowed with a command: 50ms to --max-ttl, 30s'),
+            (['--max-ttl', '30s', '--ttl', '0'], '--ttl is 0s; allowed with a command: 50ms to --max-ttl, 30s'),
+            (['--max-ttl', '30s', '--ttl', '5ms'], '--ttl is 5ms; allowed with a command: 50ms to --max-ttl, 30s'),
             (['--max-ttl', '5s', '--ttl', '6s'],
              '--ttl is 6s; allowed with a command: 50ms to --max-ttl, 5s'),
             (['--max-ttl', '10ms'], '--max-ttl is 10ms; allowed with a command: 50ms to 1d'),
@@ -218,7 +218,7 @@ def _(quorum):
             (['--tls-certificate-file', '/c'], '--tls-private-key-file is empty; a certificate needs its '
                                                'private key')):
         refused(quorum, ['run', *words, 'a', '--', 'true'], CONFIGURATION, env=masters, exactly=exactly)
-    refused(quorum, ['acquire', '--ttl', '60s', 'a'], CONFIGURATION, env=masters,
+    refused(quorum, ['acquire', '--max-ttl', '30s', '--ttl', '60s', 'a'], CONFIGURATION, env=masters,
             exactly='--ttl is 1m; allowed: 4ms to --max-ttl, 30s')
     for name, exactly in (('', "the name has 0 bytes; allowed: 1 to 1024"),
                           ('x' * 1025, "the name has 1025 bytes; allowed: 1 to 1024")):

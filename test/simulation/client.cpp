@@ -40,13 +40,18 @@ core::settings client::settings() const {
         for (std::string& name : rules.members) {
             name.front() = mine_.respelled && !right ? 'n' : name.front();
         }
-        if (!mine_.change.empty()) {
-            rules.change = {mine_.change.front() == '+', mine_.change.substr(1)};
+        const bool limits = mine_.change.starts_with('=');
+        if (limits) {
+            rules.change = {false, {}, milliseconds(std::stoll(mine_.change.substr(1)))};
+        } else if (!mine_.change.empty()) {
+            rules.change = {mine_.change.front() == '+', mine_.change.substr(1), {}};
         }
     }
     rules.key_prefix = "p:";
     rules.record_key = core::record_key(rules.key_prefix);
-    rules.max_ttl = milliseconds(mine_.max_ttl_ms);
+    rules.founding_max_ttl = milliseconds(mine_.max_ttl_ms);
+    rules.max_ttl =
+        rules.members.empty() || !mine_.takes_recorded ? rules.founding_max_ttl : milliseconds(0);
     rules.drift = {static_cast<double>(what.drift_ppb) / 1e9, milliseconds(what.drift_margin_ms)};
     rules.clock_offset_bound = milliseconds(what.offset_bound_ms);
     rules.quarantine = what.wrong != mistake::no_quarantine;

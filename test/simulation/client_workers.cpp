@@ -114,6 +114,7 @@ void client::begin(unsigned number) {
         .cookie = std::uint64_t{one.cookie} << 8U | number,
         .resource = names.front(),
         .options = options,
+        .default_ttl = one.last,
         .form = static_cast<core::lock_form>(one.now.how),
         .resources = names,
         .slots = one.now.slots,

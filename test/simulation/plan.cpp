@@ -116,7 +116,9 @@ std::size_t plan::resources() const noexcept {
 std::int64_t plan::max_ttl_ms() const noexcept {
     std::int64_t largest = 0;
     for (const client_plan& client : clients) {
-        largest = std::max(largest, client.max_ttl_ms);
+        const bool raises = client.change.starts_with('=');
+        const std::int64_t wanted = raises ? std::stoll(client.change.substr(1)) : 0;
+        largest = std::max({largest, client.max_ttl_ms, wanted});
     }
     return largest;
 }
@@ -171,7 +173,8 @@ std::string describe(const plan& what) {
         out += "  c" + std::to_string(i) + ": "
                + (one.speaks == speech::plain ? "plain" : "guarded") + ", clock "
                + std::to_string(one.rate_ppb / 1000) + " ppm, max_ttl "
-               + std::to_string(one.max_ttl_ms) + " ms" + (one.pushes ? ", pushes" : "")
+               + std::to_string(one.max_ttl_ms) + " ms"
+               + (one.takes_recorded ? " if it founds" : "") + (one.pushes ? ", pushes" : "")
                + ", local handoffs for " + std::to_string(one.local_handoff_ms) + " ms"
                + (one.change.empty() ? "" : ", change " + one.change) + "\n";
         for (const std::vector<op>& worker : one.workers) {

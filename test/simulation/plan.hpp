@@ -69,12 +69,13 @@ struct client_plan {
     std::int64_t rate_ppb = 0; // how much faster than true time its clock runs
     speech speaks = speech::plain;
     std::int64_t max_ttl_ms = 400;
-    std::size_t masters = 0; // 0: all of them, as it should be
-    std::string change;      // of the members of the quorum: "+m3" or "-m0"; empty: none
-    bool respelled = false;  // its list has the masters by other names
-    bool replaces = false;   // its list replaces at once one that is not final
-    bool corrected = false;  // once it has crashed, it has the right list
-    bool pushes = false;     // releases are published, and waiters subscribe
+    bool takes_recorded = false; // has no max_ttl of its own; the one above is for a founding
+    std::size_t masters = 0;     // 0: all of them, as it should be
+    std::string change;     // of the members of the quorum: "+m3", "-m0" or "=200"; empty: none
+    bool respelled = false; // its list has the masters by other names
+    bool replaces = false;  // its list replaces at once one that is not final
+    bool corrected = false; // once it has crashed, it has the right list
+    bool pushes = false;    // releases are published, and waiters subscribe
     std::int64_t local_handoff_ms = 0;
     std::vector<std::vector<op>> workers;
 };

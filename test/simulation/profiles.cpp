@@ -449,6 +449,44 @@ void add_member_changes(plan& what, generator& random) {
     what.may_refuse = forgets || 2 * what.members_at_first <= masters + 2 * removals;
 }
 
+// Leases are longer than what some masters have recorded, or become so when the limit is lowered,
+// and masters lose their records: all but N - q + 1 of them, at once and completely (A3).
+void add_limit_faults(plan& what, generator& random) {
+    add_all_faults(what, random);
+    for (fault& one : what.faults) {
+        const bool restores = one.kind == fault_kind::crash || one.kind == fault_kind::promote;
+        one.amount = restores ? std::min<std::int64_t>(one.amount, 0) : one.amount;
+    }
+    const std::size_t masters = what.masters.size();
+    keep_records(what, (masters + 1) / 2);
+    for (std::uint64_t left = random.between(1, 3); masters > 1 && left > 0; --left) {
+        fault one{.kind = random.percent(50) ? fault_kind::crash : fault_kind::flush};
+        one.master = static_cast<int>(random.between(
+            static_cast<std::int64_t>((masters + 1) / 2), static_cast<std::int64_t>(masters) - 1));
+        one.amount = one.kind == fault_kind::crash ? -1 : 0;
+        add(what, random, one, 0);
+    }
+    what.members = true;
+    what.founded = random.percent(80);
+    const std::int64_t base = what.clients.front().max_ttl_ms;
+    for (client_plan& one : what.clients) {
+        one.takes_recorded = random.percent(60);
+        one.max_ttl_ms = random.percent(30) ? base / 2 : one.max_ttl_ms;
+        one.max_ttl_ms *= random.percent(20) ? random.between(2, 3) : 1;
+        if (random.percent(40)) {
+            one.change = "=" + std::to_string(random.between(50, 3 * base));
+        }
+    }
+    for_each_op(what, [&](client_plan& client, op& one) {
+        const std::int64_t longest = client.takes_recorded ? 3 * base : client.max_ttl_ms;
+        one.ttl_ms = random.percent(50) ? longest : random.between(40, longest);
+        one.stop_margin_ms = one.min_validity_ms = one.max_hold_ms = 0;
+        one.extend_ttl_ms = random.between(40, longest);
+        one.hold = random.between(0, 2 * one.ttl_ms * ms);
+        one.end = random.percent(20) ? op::ending::abandon : op::ending::release;
+    });
+}
+
 constexpr std::string_view keeps_all = "A1 to A6 (but holders may write late)";
 constexpr std::string_view keeps_little = "A3 only: clocks run and step beyond their bounds";
 
@@ -457,6 +495,9 @@ constexpr std::string_view keeps_most =
 
 constexpr std::string_view keeps_lists =
     "A1, A2, A4 to A6; clients have different lists, and the first master keeps its record";
+
+constexpr std::string_view keeps_limits =
+    "A1 to A6; clients differ in max_ttl and change it, and N - q + 1 masters keep their records";
 
 constexpr std::string_view keeps_keys =
     "A1 to A3, A5, A6; but lock keys are deleted, and an overtaken holder must not be extended";
@@ -541,6 +582,7 @@ constexpr std::array table{
     profile{"guarded-lists", mixture::guarded, keeps_lists, add_list_faults},
     profile{"guarded-changes", mixture::guarded, keeps_lists, add_member_changes},
     profile{"guarded-foundings", mixture::guarded, keeps_lists, add_rival_lists},
+    profile{"guarded-limits", mixture::guarded, keeps_limits, add_limit_faults},
 };
 
 // --- Everything except faults --------------------------------------------------------------------

@@ -186,6 +186,19 @@ TEST_CASE("a server that may evict keys is not fit, and names its policy") {
     CHECK(!judged({.memory = "maxmemory:1000000\r\n"}).fit);
 }
 
+TEST_CASE("the longest ttl within a quarantine is the one that it is for") {
+    redlock::core::settings of = rules();
+    of.protocol = redlock::protocol::guarded;
+    of.clock_offset_bound = 1s;
+    for (const std::chrono::milliseconds longest : {10ms, 11ms, 2'000ms, 30'000ms, 86'400'000ms}) {
+        const auto quarantine = of.recorded_quarantine(longest);
+        CHECK(of.ttl_within(quarantine) == longest);
+        CHECK(of.ttl_within(quarantine - 1us) == longest - 1ms);
+    }
+    CHECK(of.ttl_within(0us) == 0ms);
+    CHECK(of.ttl_within(48h) == 24h);
+}
+
 TEST_CASE("a server votes once it has been up for longer than any lease, by anybody's clock") {
     // 30 s, twice 1 % for the two clocks, 2 ms: and the server may be a second younger than it
     // says.

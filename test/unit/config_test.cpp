@@ -15,6 +15,7 @@ using std::chrono::milliseconds;
 config good() {
     config out;
     out.masters = {"redis://a", "redis://b", "redis://c"};
+    out.max_ttl = 30s;
     return out;
 }
 
@@ -389,8 +390,8 @@ TEST_CASE("the default ttl fits into max_ttl") {
     for (const auto& [largest, ttl] : fits) {
         config rules = good();
         rules.max_ttl = largest;
-        CHECK(detail::effective_ttl(acquire_options().ttl, rules) == ttl);
-        CHECK(detail::effective_ttl(7s, rules) == 7s);
+        CHECK(detail::effective_ttl(acquire_options().ttl, largest) == ttl);
+        CHECK(detail::effective_ttl(7s, largest) == 7s);
         check_accepted(acquire_options(), rules);
     }
 }
@@ -447,10 +448,10 @@ TEST_CASE("a resource has a name of one byte to the limit, of any bytes") {
 }
 
 TEST_CASE("an extension's ttl is checked as an acquire's is") {
-    CHECK(detail::validate_extension(30s, good()).has_value());
-    CHECK(detail::validate_extension(4ms, good()).has_value());
+    CHECK(detail::validate_extension(30s, good(), 30s).has_value());
+    CHECK(detail::validate_extension(4ms, good(), 30s).has_value());
     for (const milliseconds bad : {30'001ms, 3ms, -1ms}) {
-        const validation found = detail::validate_extension(bad, good());
+        const validation found = detail::validate_extension(bad, good(), 30s);
         REQUIRE(!found);
         CHECK(found.error().field == "ttl");
         CHECK(found.error().value == setting_value(bad));

@@ -22,7 +22,9 @@ config rules(protocol way) {
 }
 
 bool allowed(lock_request wanted, protocol way = protocol::guarded) {
-    return checked_request(std::move(wanted)).check(rules(way)).has_value();
+    return checked_request(std::move(wanted))
+        .check(rules(way), std::chrono::seconds(30))
+        .has_value();
 }
 
 const std::string token(40, 'a');
@@ -45,7 +47,7 @@ TEST_CASE("lock request: a token of one's own is for one attempt, one to attach 
 
 TEST_CASE("lock request: several resources are sorted, none is there twice") {
     checked_request wanted({.names = {"b", "a", "c", "a"}});
-    CHECK(wanted.check(rules(protocol::guarded)).has_value());
+    CHECK(wanted.check(rules(protocol::guarded), std::chrono::seconds(30)).has_value());
     CHECK(form_of(wanted) == lock_form::all);
     CHECK(wanted.resources == std::vector<std::string>{"a", "b", "c"});
     CHECK(wanted.resource == "a, b, c");
@@ -69,7 +71,7 @@ TEST_CASE("lock request: several resources are sorted, none is there twice") {
 
 TEST_CASE("lock request: several resources that are refused are named") {
     checked_request wanted({.names = {"b", "a"}});
-    CHECK(!wanted.check(rules(protocol::plain)));
+    CHECK(!wanted.check(rules(protocol::plain), std::chrono::seconds(30)));
     CHECK(wanted.resource == "a, b");
 
     checked_request many({.names = std::vector<std::string>()});
@@ -77,14 +79,14 @@ TEST_CASE("lock request: several resources that are refused are named") {
     for (std::size_t i = 0; i < 10 * resources_max; ++i) {
         names.push_back(std::to_string(1'000'000 + i));
     }
-    CHECK(!many.check(rules(protocol::guarded)));
+    CHECK(!many.check(rules(protocol::guarded), std::chrono::seconds(30)));
     CHECK(many.resource.starts_with("1000000, 1000001, "));
     CHECK(many.resource.ends_with(", 1000127, ..."));
 }
 
 TEST_CASE("lock request: a list of one resource is that resource") {
     checked_request wanted({.names = {"a", "a"}, .options = {.order = fairness::fifo}});
-    CHECK(wanted.check(rules(protocol::plain)).has_value());
+    CHECK(wanted.check(rules(protocol::plain), std::chrono::seconds(30)).has_value());
     CHECK(form_of(wanted) == lock_form::exclusive);
     CHECK(wanted.resource == "a");
     CHECK(wanted.resources.empty());
@@ -94,7 +96,7 @@ TEST_CASE("lock request: a reader has no fencing token, a writer may have one") 
     for (const lock_mode mode : {lock_mode::shared, lock_mode::writer}) {
         const bool writes = mode == lock_mode::writer;
         checked_request wanted({.names = "r", .options = {.mode = mode}});
-        CHECK(wanted.check(rules(protocol::guarded)).has_value());
+        CHECK(wanted.check(rules(protocol::guarded), std::chrono::seconds(30)).has_value());
         CHECK(wanted.resource == "r");
         CHECK(form_of(wanted) == (writes ? lock_form::writer : lock_form::shared));
         CHECK(allowed({.names = "r", .options = {.fencing = true, .mode = mode}}) == writes);
@@ -124,7 +126,8 @@ TEST_CASE("lock request: slots of a pool") {
 
 TEST_CASE("lock request: a refusal names the value and what is allowed") {
     const auto why = [](lock_request wanted, protocol way = protocol::guarded) {
-        return to_string(checked_request(std::move(wanted)).check(rules(way)).error());
+        return to_string(
+            checked_request(std::move(wanted)).check(rules(way), std::chrono::seconds(30)).error());
     };
     CHECK(
         why({.names = "r", .options = {.mode = lock_mode::shared}}, protocol::plain)

@@ -91,10 +91,13 @@ public:
         world& all,
         std::vector<std::size_t> masters,
         std::optional<core::member_change> change = std::nullopt,
-        bool founds = true)
+        bool founds = true,
+        bool takes_recorded = false)
         : client(all, std::move(masters), [&](core::settings& rules) {
               rules.change = std::move(change);
               rules.founds = founds;
+              rules.quarantine = takes_recorded || rules.quarantine;
+              rules.max_ttl = takes_recorded ? std::chrono::milliseconds(0) : rules.max_ttl;
           }) {}
     template <std::invocable<core::settings&> Choice>
     client(world& all, std::vector<std::size_t> masters, Choice choose)
@@ -115,13 +118,12 @@ public:
             record_key,
             "run",
             "-",
-            std::to_string(std::max(quarantine, mine.quarantine).count()),
+            std::to_string(quarantine.count()),
             mine.unused ? "2" : "0",
             all_.new_id(),
-            mine.list};
-        if (!mine.id.empty()) {
-            words.push_back(mine.id);
-        }
+            mine.list,
+            mine.id,
+            std::to_string(mine.quarantine.count())};
         if (!all_.takes_nothing) {
             all_.ask(masters_[i], words);
         }
@@ -217,6 +219,7 @@ public:
     std::string why_not(std::size_t i) const { return members_.why_not(i, now); }
     const std::vector<std::size_t>& masters() const { return masters_; }
     const core::membership& members() const { return members_; }
+    const core::settings& rules() const { return rules_; }
     bool waits() const { return members_.next_due() != core::forever; }
     // As it stands in a record, without its state.
     std::string list() const {

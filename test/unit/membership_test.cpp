@@ -426,6 +426,103 @@ TEST_CASE("a master that comes back empty has the longest quarantine of any clie
     CHECK(word(one.record(2), 4) == "172799999999");
 }
 
+std::string quarantines_of(world& all, std::size_t masters) {
+    std::string out;
+    for (std::size_t i = 0; i < masters; ++i) {
+        out += word(all.record(i), 4) + ' ';
+    }
+    return out;
+}
+
+// A client without a max_ttl of its own.
+struct guest : client {
+    explicit guest(world& all, std::optional<core::member_change> change = std::nullopt)
+        : client(all, {0, 1, 2}, std::move(change), true, true) {
+        quarantine = std::chrono::microseconds(0);
+    }
+    std::string recorded(std::chrono::milliseconds max_ttl) const {
+        return std::to_string(rules().recorded_quarantine(max_ttl).count()) + ' ';
+    }
+};
+
+TEST_CASE("a client without a max_ttl records 30 s where it founds, and nothing where others did") {
+    world fresh(3);
+    guest founder(fresh);
+    founder.settle();
+    REQUIRE(founder.admitted() == 3);
+    const std::string usual = founder.recorded(30s);
+    CHECK(quarantines_of(fresh, 3) == usual + usual + usual);
+
+    founded_world one;
+    guest user(one);
+    user.settle();
+    CHECK(quarantines_of(one, 3) == "1000 1000 1000 ");
+    one.forget(1);
+    user.settle();
+    CHECK(quarantines_of(one, 3) == "1000 1000 1000 ");
+
+    // Its list is not written over that of a client which was faster.
+    world both(3);
+    guest late(both);
+    for (std::size_t i = 0; i < 3; ++i) {
+        client first(both, {0, 1, 2});
+        first.settle();
+        late.send(i); // chosen without any reply
+    }
+    late.read_all();
+    CHECK(quarantines_of(both, 3) == "1000 1000 1000 ");
+}
+
+TEST_CASE(
+    "a change of max_ttl limits new leases at once, and the quarantine after the longest one") {
+    const core::member_change to_2s{false, {}, 2s};
+    world all(3);
+    guest founder(all);
+    founder.settle();
+    guest changer(all, to_2s);
+    changer.settle();
+    REQUIRE(changer.waits());
+    const std::string usual = changer.recorded(30s);
+    const std::string brief = changer.recorded(2s);
+    CHECK(quarantines_of(all, 3) == usual + usual + usual);
+    CHECK(changer.members().next_due() - changer.now >= changer.rules().recorded_quarantine(30s));
+    founder.settle();
+    for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(all.list(i).what == state::planned);
+        CHECK(founder.members().planned_max_ttl(i) == 2s);
+    }
+    CHECK(founder.members().change_text(founder.now) == "max-ttl 2000ms (planned on m0, m1, m2)");
+    changer.finish();
+    CHECK(quarantines_of(all, 3) == brief + brief + brief);
+    CHECK(changer.members().change_text(changer.now).empty());
+    CHECK(changer.members().members().number == 2);
+    CHECK(changer.members().planned_max_ttl(0) == core::ttl_max);
+
+    // A master that has missed the end gets it, and the quarantine of those that have it.
+    put(all, 2, {state::final, {1, names({0, 1, 2}), {}}}, "31000000");
+    all.forget(1);
+    founder.settle();
+    CHECK(quarantines_of(all, 3) == brief + brief + brief);
+    client patient(all, {0, 1, 2});
+    patient.quarantine = std::chrono::seconds(60);
+    patient.send(0);
+    put(all, 2, {state::final, {1, names({0, 1, 2}), {}}}, "31000000");
+    founder.settle();
+    CHECK(quarantines_of(all, 3) == "60000000 " + brief + "60000000 ");
+
+    // It can be made again, and be longer.
+    guest again(all, to_2s);
+    again.settle();
+    again.finish();
+    CHECK(quarantines_of(all, 3) == brief + brief + brief);
+    guest longer(all, core::member_change{false, {}, 60s});
+    longer.settle();
+    longer.finish();
+    const std::string most = longer.recorded(60s);
+    CHECK(quarantines_of(all, 3) == most + most + most);
+    CHECK(longer.members().members().number == 4);
+}
+
 TEST_CASE("a master that comes back does not take the quarantine of another quorum") {
     founded_world one;
     put(one, 3, {state::final, {1, names({3, 4}), {}}}, "60000000");

@@ -160,7 +160,7 @@ TEST_CASE("the longest quarantine that was asked for is kept, and counts for all
     const std::int64_t born = it.now;
     it.now += 40 * second;
     CHECK(
-        it.shake_hands("run", "-", std::to_string(60 * second)) == triple(0, 20 * second, it.now));
+        it.shake_hands("run", "-", std::to_string(60 * second)) == triple(2, 20 * second, it.now));
     CHECK(it.shake_hands() == triple(0, 20 * second, it.now));
     CHECK(it.acquire() == triple(-2, 20 * second, it.now));
     CHECK(
@@ -207,7 +207,8 @@ TEST_CASE("a new server whose record was written by its creator votes at once") 
 // --- Engines whose masters are such servers -----------------------------------------------------
 
 struct served_quorum {
-    explicit served_quorum(std::size_t masters, bool new_servers = true) : it(rules_for(masters)) {
+    explicit served_quorum(std::size_t masters, bool new_servers = true, milliseconds max_ttl = 30s)
+        : it(rules_for(masters, max_ttl)) {
         for (virtual_master& one : it.masters) {
             one.ahead = std::chrono::microseconds(date);
             if (new_servers) {
@@ -216,8 +217,9 @@ struct served_quorum {
         }
     }
 
-    static core::settings rules_for(std::size_t masters) {
+    static core::settings rules_for(std::size_t masters, milliseconds max_ttl) {
         core::settings rules = guarded_settings_for(masters);
+        rules.max_ttl = max_ttl;
         rules.quarantine = true;
         rules.clock_offset_bound = 100ms;
         rules.health_check_interval = 1s;
@@ -234,6 +236,38 @@ struct served_quorum {
 
     virtual_quorum it;
 };
+
+TEST_CASE(
+    "a client without a max_ttl takes what is recorded, and looks again when it asks for more") {
+    served_quorum q(3, true, 0ms);
+    const auto recorded = [&](std::size_t master, std::string_view rest) {
+        virtual_master& one = q.it.masters[master];
+        one.data.put(record_key).value = "3 " + one.run_id + " - 0 " + std::string(rest);
+    };
+    // 2 s, twice 1 % of it, 2 ms and 100 ms. The third master has a longer one.
+    recorded(0, "2142000 1a");
+    recorded(1, "2142000 1b");
+    recorded(2, "30702000 1c");
+    q.it.start();
+    CHECK(q.it.engine.ttl_limit() == 2s);
+    const redlock::health found = q.it.engine.examine(q.it.now());
+    CHECK(found.max_ttl == 2s);
+    CHECK(found.quarantine_time == 30'702ms);
+    acquire_options options = once();
+    options.ttl = 2s;
+    CHECK(q.it.take(options).won);
+    options.ttl = 2s + 1ms;
+    CHECK(q.it.acquire_now(options, "s").why == errc::invalid_argument);
+    CHECK(q.record(0).ends_with(" 2142000 1a"));
+
+    recorded(1, "30702000 2b");
+    CHECK(q.it.acquire_now(options, "s").why == errc::invalid_argument);
+    q.it.run_for(10ms);
+    CHECK(q.it.engine.ttl_limit() == 30s);
+    const answer got = q.it.acquire_now(options, "t");
+    CHECK(got.won);
+    CHECK(got.votes[0] != vote::granted); // its quarantine would be too short
+}
 
 TEST_CASE("a new quorum votes after one quarantine, a new server of it as well") {
     served_quorum q(3, false);

@@ -431,7 +431,8 @@ a list without the id of a record is written where there is none
     check(
         core::guarded_handshake.text,
         "epoch",
-        put_in("run=run promoted=- q=30000000 stepped=0 id=NEW list=26d32 was=OLD16d31", ids),
+        put_in(
+            "run=run promoted=- q=30000000 stepped=0 id=NEW list=26d32 was=OLD16d31 with=0", ids),
         put_in(
             R"(
 a list of new members takes the place of the record that was read, and changes what a script compares
@@ -439,6 +440,12 @@ a list of new members takes the place of the record that was read, and changes w
 a final one also begins where the quarantine ends now
 list=36d32            | epoch=3,run,-,T-100s,30000000,OLD16d31 | 0 T T 3 run:234abcde - T-30s 30000000 NEW36d32 | epoch=3,run:234abcde,-,T-30s,30000000,NEW36d32
 list=36d32            | epoch=3,run,-,T-10s,30000000,OLD16d31 | 0 T+20s T 3 run:234abcde - T-10s 30000000 NEW36d32 | epoch=3,run:234abcde,-,T-10s,30000000,NEW36d32
+a quarantine that comes with it is recorded with it, and only a final one of new members shortens it
+with=40000000         | epoch=3,run,-,T-100s,30000000,OLD16d31 | 2 T-60s T 3 run:234abcde - T-100s 40000000 NEW26d32 | epoch=3,run:234abcde,-,T-100s,40000000,NEW26d32
+with=40000000         | epoch=3,run,-,T-100s,50000000,OLD16d31 | 0 T-50s T 3 run:234abcde - T-100s 50000000 NEW26d32 | epoch=3,run:234abcde,-,T-100s,50000000,NEW26d32
+with=40000000         | epoch=3,run,-,T-100s,30000000,ODD16d31 | 0 T-70s T 3 run - T-100s 30000000 ODD16d31 | =
+list=36d32 with=40000000 | epoch=3,run,-,T-100s,50000000,OLD16d31 | 0 T T 3 run:234abcde - T-40s 40000000 NEW36d32 | epoch=3,run:234abcde,-,T-40s,40000000,NEW36d32
+list=36d32 with=20000000 | epoch=3,run,-,T-100s,50000000,OLD16d31 | 0 T T 3 run:234abcde - T-30s 30000000 NEW36d32 | epoch=3,run:234abcde,-,T-30s,30000000,NEW36d32
 it takes the place of no other one, nor of one that was lost
                       | epoch=3,run,-,T-100s,30000000,ODD16d31 | 0 T-70s T 3 run - T-100s 30000000 ODD16d31 | =
                       | epoch=3,run,-,T-100s,30000000,ODD | 0 T-70s T 3 run - T-100s 30000000 ODD | =

@@ -265,6 +265,10 @@ std::span<const variant> variants() {
         {90, "replaced-without-id", "guarded-foundings", 1, 20'000, nullptr,
          "a list is written over a record that is not the one that was read",
          {{guarded_handshake.text, "(id == ARGV[7] and fresh == 0 or", "(ARGV[7] and fresh == 0 or"}}},
+        {91, "any-ttl-votes", "guarded-limits", 1, 5'000, &wrong::any_ttl_votes,
+         "a lease may be longer than what the quarantine in a master's record outlasts"},
+        {92, "lowered-at-once", "guarded-limits", 1, 20'000, &wrong::lowered_at_once,
+         "the quarantine becomes shorter while longer leases are left"},
     };
     // clang-format on
     return all;
