@@ -63,8 +63,7 @@ std::string of_quarantine(const diagnostics& it, std::size_t voted) {
     std::ranges::sort(left);
     const auto longest = std::chrono::ceil<std::chrono::seconds>(left[it.quorum - voted - 1]);
     return fmt::format(
-        "; the quarantine of new, restarted or emptied masters ends in {} s: wait longer than that",
-        longest.count());
+        "; the quarantine of the masters ends in {} s: wait longer than that", longest.count());
 }
 
 } // namespace

@@ -10,10 +10,10 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-/// The configuration must have been validated.
 /// The largest ttl by the configuration alone. A quorum may allow less.
 std::chrono::milliseconds max_ttl_of(const config& configuration);
 
+/// The configuration must have been validated.
 core::settings settings_of(const config& configuration);
 
 /// The configured bound on the drift of clocks.

@@ -25,8 +25,7 @@ acquires::begin(const acquire_request& request, std::optional<errc> refused, tim
     wanted.wait_until = request.attaches || limit.count() == 0 ? now : later(now, limit);
     if (!refused && !wanted.fit_ttl(masters_.ttl_limit(), rules_.drift)) {
         refused = errc::invalid_argument;
-        masters_.introduce_all_again(now);
-        sender_.write_soon();
+        sender_.introduce_all_again(now);
     }
     if (refused) {
         wanted.outcome = refused;

@@ -90,8 +90,7 @@ attempt::decision attempts::begin(operation& wanted, std::string_view token, tim
 
     refuse_absent(attempt, &master_metrics::acquire_votes);
     if (!fits) {
-        masters_.introduce_all_again(now);
-        sender_.write_soon();
+        sender_.introduce_all_again(now);
         return {attempt::decision::kind::lost, errc::invalid_argument};
     }
     wait_queue* const mine = wanted.queue;

@@ -72,6 +72,9 @@ public:
     virtual void close(std::size_t master) = 0;
     /// Its ability to vote has changed: introduced, lost, silent, replying again.
     virtual void admission_changed(std::size_t master, time_point now) = 0;
+    /// A new memory record counts after this. What is queued was chosen by the previous one, and
+    /// would pass the check of the master under the new one: it must be sent before.
+    virtual void record_changes() {}
     /// The reply to a command.
     virtual void replied(
         std::size_t master,
@@ -143,8 +146,6 @@ public:
 
     /// Connected and introduced: commands can be sent. It may be silent or not allowed to vote.
     bool up() const noexcept { return liveness_.up(); }
-    /// Waits for another introduction of the server.
-    bool introducing_again() const noexcept { return introducing_again_; }
     bool connecting() const noexcept { return liveness_.begun() && !liveness_.up(); }
     /// Up, but without a reply for `master_timeout`.
     bool silent() const noexcept { return liveness_.silent(); }

@@ -92,11 +92,6 @@ void engine::closed(std::size_t link, std::string_view why, time_point now) {
 }
 
 void engine::received(std::size_t link, std::span<const char> bytes, time_point now) {
-    // What is queued was chosen by the memory record that was read last. With a new one it would
-    // pass the check of the master.
-    if (link < size() && masters_[link].link->introducing_again()) {
-        sender_.flush();
-    }
     masters_.received(link, bytes, now);
     if (link >= size()) {
         notifications_changed(now);
@@ -222,8 +217,7 @@ std::chrono::milliseconds engine::ttl_limit() const {
 
 void engine::look_at_limit(time_point now) {
     if (life_ == life::running) {
-        masters_.introduce_all_again(now);
-        sender_.write_soon();
+        sender_.introduce_all_again(now);
     }
 }
 

@@ -153,6 +153,7 @@ private:
     void noted(std::size_t master, std::string_view text) override { log_.noted(master, text); }
     void clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) override;
     void publish_refused(std::size_t master, time_point now) override;
+    void record_changes() override { sender_.flush(); }
     void random(std::span<unsigned char> out) override { host_.random(out); }
 
     /// `got`: null if the connection broke before the reply.

@@ -310,6 +310,9 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
             learn_clock(said->server_us, command.sent, now);
         }
         if (record_ != said->record) {
+            if (!wrong::sent_in_quarantine) {
+                events_.record_changes();
+            }
             record_ = said->record;
             ++record_number_;
         }

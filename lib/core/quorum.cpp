@@ -62,12 +62,6 @@ void quorum::introduce_again(std::size_t master, time_point now) {
     refresh_due();
 }
 
-void quorum::introduce_all_again(time_point now) {
-    for (std::size_t i = 0; i < size(); ++i) {
-        introduce_again(i, now);
-    }
-}
-
 // `links_due_` is a lower bound: sending a command lowers it, and a reply leaves it. So a steady
 // load never scans all masters.
 void quorum::refresh_due() noexcept {

@@ -100,8 +100,6 @@ public:
     }
     /// Requests a new introduction of a server.
     void introduce_again(std::size_t master, time_point now);
-    /// Of all: another client may have set a longer `max_ttl` since.
-    void introduce_all_again(time_point now);
 
     /// \name Time
     /// \{

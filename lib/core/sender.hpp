@@ -48,6 +48,13 @@ public:
         time_point now);
     /// Something was queued on a connection.
     void write_soon() noexcept { wants_write_ = true; }
+    /// Requests a new introduction of all servers: another client may have set a longer `max_ttl`.
+    void introduce_all_again(time_point now) {
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            masters_.introduce_again(i, now);
+        }
+        write_soon();
+    }
     /// Whether output may have been queued since the last call.
     bool wants_write() noexcept { return std::exchange(wants_write_, false); }
     /// The bytes to be written, with all commands that were queued.

@@ -171,7 +171,7 @@ def _():
                 (['run', '--masters', f"redis://:{SECRET}'@'@h:x", *run], CONFIGURATION,
                  "master 'redis://...@...': the address is malformed; expected host:port"),
                 # members
-                (['members', 'ad', 'h:1'], USAGE, "ACTION: invalid value 'ad'; allowed: add, remove, replace, found, did you mean add?; "
+                (['members', 'ad', 'h:1'], USAGE, "ACTION: invalid value 'ad'; allowed: add, remove, replace, found, max-ttl, did you mean add?; "
                  'see redlock members --help'),
                 (['members', 'add', 'h:1'], USAGE,
                  "MASTER is 'h:1'; it must be in the list of masters, by its name"),

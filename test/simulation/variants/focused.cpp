@@ -371,6 +371,61 @@ void strays(plan& what, generator& random) {
     ops_of(what, 2).push_back(later);
 }
 
+// An owner has the lock from `a` and `b`, and acts until its deadline. Another client attaches to
+// it. `a` loses its data after it was extended, and before it reports its fencing counter. A third
+// client waits.
+void interrupted_attaches(plan& what, generator& random) {
+    const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 300};
+    begin(what, wanted);
+    const auto [a, b, c] = three_masters(random);
+    const nanos asked = random.between(40, 60) * ms;
+    op first = simple(wanted);
+    first.think = asked;
+    first.hold = random.between(5, 20) * ms;
+    first.end = op::ending::abandon;
+    ops_of(what, 0).push_back(first);
+    what.faults.push_back({fault_kind::partition, asked - ms, 300 * ms, 0, c, 1});
+
+    const nanos attached = asked + random.between(30, 60) * ms;
+    op second = simple(wanted);
+    second.think = attached;
+    second.attaches = true;
+    ops_of(what, 1).push_back(second);
+    what.faults.push_back({fault_kind::flush, attached + random.between(0, 4000) * us, 0, -1, a});
+
+    op third = simple(wanted);
+    third.think = attached - random.between(0, 20) * ms;
+    ops_of(what, 2).push_back(third);
+}
+
+// `max_ttl` is lowered while an owner has a longer lease, from `a` and `b`. Then `a` loses its
+// data, and another client asks for a short lease until it has one.
+void lowered_limits(plan& what, generator& random) {
+    const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 400};
+    begin(what, wanted);
+    what.members = what.founded = true;
+    const auto [a, b, c] = three_masters(random);
+    const nanos asked = random.between(20, 40) * ms;
+    const std::int64_t short_ms = random.between(40, 60);
+    op first = simple(wanted);
+    first.think = asked;
+    first.end = op::ending::keep;
+    ops_of(what, 0).push_back(first);
+    what.faults.push_back({fault_kind::partition, asked - ms, 400 * ms, 0, c, 1});
+
+    what.clients[1].change = "=" + std::to_string(short_ms);
+    what.faults.push_back({fault_kind::client_crash, 1, asked + 10 * ms, 1});
+    what.faults.push_back({fault_kind::flush, asked + random.between(80, 150) * ms, 0, -1, a});
+
+    for (client_plan& one : what.clients) {
+        one.takes_recorded = true;
+    }
+    op other = simple(wanted);
+    other.ttl_ms = other.extend_ttl_ms = short_ms;
+    other.think = asked + random.between(60, 150) * ms;
+    ops_of(what, 2).push_back(other);
+}
+
 // A line in each process, of which no other hears: nobody pushes, and leases are longer than
 // anybody waits.
 void own_queue(plan& what, generator& random) {
@@ -579,6 +634,8 @@ constexpr std::array focused_table{
     profile{"heal", mixture::guarded, all_hold, heal},
     profile{"uncertified", mixture::guarded, all_hold, uncertified},
     profile{"strays", mixture::guarded, all_hold, strays},
+    profile{"interrupted-attaches", mixture::guarded, all_hold, interrupted_attaches},
+    profile{"lowered-limits", mixture::guarded, all_hold, lowered_limits},
     profile{"unnoticed-evictions", mixture::guarded, all_hold, unnoticed_evictions},
 };
 

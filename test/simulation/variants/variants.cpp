@@ -244,7 +244,9 @@ std::span<const variant> variants() {
          "a plan replaces that of another client"},
         {79, "earlier-votes-count", "guarded-changes", 112'850, 1, &wrong::earlier_votes_count,
          "an extension that began before the members changed goes on, and counts the votes of both"},
-        {81, "own-lease-trusted", "guarded-free-locks", 1, 500, &wrong::own_lease_trusted,
+        {80, "failed-attach-removes", "interrupted-attaches", 1, 500, &wrong::failed_attach_removes,
+         "an attach that finds the lock on less than half of the masters removes it there"},
+        {81, "own-lease-trusted", "guarded-free-locks", 1, 2500, &wrong::own_lease_trusted,
          "a waiter sleeps while its process believes that it has the lock"},
         {82, "stray-transferred", "strays", 1, 500, &wrong::stray_transferred,
          "a lock whose token is passed on is set by a SET, which may be executed late"},
@@ -267,7 +269,7 @@ std::span<const variant> variants() {
          {{guarded_handshake.text, "(id == ARGV[7] and fresh == 0 or", "(ARGV[7] and fresh == 0 or"}}},
         {91, "any-ttl-votes", "guarded-limits", 1, 5'000, &wrong::any_ttl_votes,
          "a lease may be longer than what the quarantine in a master's record outlasts"},
-        {92, "lowered-at-once", "guarded-limits", 1, 20'000, &wrong::lowered_at_once,
+        {92, "lowered-at-once", "lowered-limits", 1, 500, &wrong::lowered_at_once,
          "the quarantine becomes shorter while longer leases are left"},
     };
     // clang-format on
