@@ -76,11 +76,12 @@ void membership::read(
             adopt(generation()); // what a client remembers proves nothing: the quorum is founded
                                  // again
         }
+        one.votes_from = votes_from;
     } else {
         one.refused_at = one.proposed_at == look ? look : one.refused_at;
         one.read_at = look;
+        one.votes_from = std::min(one.votes_from, votes_from); // without a quarantine: now
     }
-    one.votes_from = votes_from;
     look_for_agreement(now);
     look_for_rivals(now);
 }

@@ -137,6 +137,10 @@ TEST_CASE("a list that is not final gives way to another one after a quarantine"
         const std::string why = next.why_not(0);
         CHECK(why.find("; this list replaces that one in ") != std::string::npos);
         CHECK(why.ends_with(" s, or at once by `redlock members found` with the right list"));
+        const auto due = next.members().next_due();
+        next.now = due - std::chrono::milliseconds(1); // the quarantines are over
+        next.ask_all();
+        CHECK(next.members().next_due() == due);
         next.finish();
         CHECK(next.admitted() == corrected.size());
         const std::string record = all.record(0);
