@@ -179,13 +179,7 @@ public:
     /// The server's error for our PUBLISH; empty if there is none.
     const std::string& unpublished() const noexcept { return unpublished_; }
     /// Reads the server's clock from a reply.
-    void learn_clock(std::int64_t server_us, time_point sent, time_point now) {
-        const auto by = clock_.sample(server_us, sent, now, rules_);
-        clock_asked_at_ = now;
-        if (by != std::chrono::microseconds::zero()) {
-            events_.clock_stepped(master_, by, now);
-        }
-    }
+    void learn_clock(std::int64_t server_us, time_point sent, time_point now);
     /// How much later than at `moment` the server may execute a command that must not run after it.
     std::chrono::nanoseconds clock_error(time_point moment) const noexcept {
         return clock_.error(moment, rules_);
@@ -201,14 +195,7 @@ public:
     }
 
     /// The argument of a script that must not run after `moment` (guarded protocol).
-    master_guard guard_until(time_point moment) const noexcept {
-        return {
-            server_,
-            quarantine_time(),
-            wrong::no_late_check || wrong::raise_accepts_larger || wrong::heal_after_deadline
-                ? 0
-                : clock_.not_after(moment, rules_)};
-    }
+    master_guard guard_until(time_point moment) const noexcept;
     /// Appends this guard as the last arguments of a shared call.
     void append_guard(std::string& out, time_point moment) const;
     /// \name The certificate
