@@ -207,8 +207,12 @@ TEST_CASE("a new server whose record was written by its creator votes at once") 
 // --- Engines whose masters are such servers -----------------------------------------------------
 
 struct served_quorum {
-    explicit served_quorum(std::size_t masters, bool new_servers = true, milliseconds max_ttl = 30s)
-        : it(rules_for(masters, max_ttl)) {
+    explicit served_quorum(
+        std::size_t masters,
+        bool new_servers = true,
+        milliseconds max_ttl = 30s,
+        core::member_names members = {})
+        : it(rules_for(masters, max_ttl, std::move(members))) {
         for (virtual_master& one : it.masters) {
             one.ahead = std::chrono::microseconds(date);
             if (new_servers) {
@@ -217,8 +221,12 @@ struct served_quorum {
         }
     }
 
-    static core::settings rules_for(std::size_t masters, milliseconds max_ttl) {
+    static core::settings
+    rules_for(std::size_t masters, milliseconds max_ttl, core::member_names members) {
         core::settings rules = guarded_settings_for(masters);
+        if (!members.empty()) {
+            rules.names = rules.members = std::move(members);
+        }
         rules.max_ttl = max_ttl;
         rules.quarantine = true;
         rules.clock_offset_bound = 100ms;
@@ -267,6 +275,35 @@ TEST_CASE(
     const answer got = q.it.acquire_now(options, "t");
     CHECK(got.won);
     CHECK(got.votes[0] != vote::granted); // its quarantine would be too short
+}
+
+TEST_CASE("while a smaller max_ttl is planned, new leases and renewals are no longer than that") {
+    const core::member_names members{"m0", "m1", "m2"};
+    served_quorum q(3, true, 0ms, members);
+    q.it.start();
+    q.it.run_for(200ms);
+    REQUIRE(q.it.engine.ttl_limit() == 30s);
+    acquire_options options = once();
+    options.ttl = 10s;
+    options.renew = redlock::renewal::automatic;
+    const answer lease = q.it.take(options);
+    REQUIRE(lease.won);
+
+    const core::recorded_list plan{
+        core::recorded_list::state::planned, {2, members, {false, {}, 500ms}}};
+    for (std::size_t i = 0; i < 3; ++i) {
+        const std::string before = q.record(i);
+        q.it.masters[i].data.put(record_key).value = before.substr(0, before.rfind(' ') + 1)
+                                                     + std::string(32, "abc"[i])
+                                                     + core::written(plan);
+    }
+    q.it.engine.look_at_limit(q.it.now());
+    q.it.run_for(10ms);
+    CHECK(q.it.engine.ttl_limit() == 500ms);
+    options.ttl = 501ms;
+    CHECK(q.it.acquire_now(options, "s").why == errc::invalid_argument);
+    q.it.run_for(20s);
+    CHECK(!q.it.lost_by(lease));
 }
 
 TEST_CASE("a new quorum votes after one quarantine, a new server of it as well") {
