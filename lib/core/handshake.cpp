@@ -130,10 +130,11 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
         if (said->server_us != 0) {
             learn_clock(said->server_us, command.sent, now);
         }
-        if (record_ != said->record) {
-            if (!wrong::sent_in_quarantine) {
-                events_.record_changes();
-            }
+        const bool changed = record_ != said->record;
+        if (!wrong::sent_in_quarantine && changed) {
+            events_.record_changes();
+        }
+        if (changed) {
             record_ = said->record;
             ++record_number_;
         }

@@ -133,11 +133,12 @@ void membership::look_for_agreement(time_point now) {
             return one->read_at == look_;
         })) {
         stage_ = stage::waiting;
-        const bool at_once = wrong::change_committed_at_once
-                             || (wrong::lowered_at_once && rules_.change->max_ttl.count() != 0);
+        const bool lowers = rules_.change->max_ttl.count() != 0;
         const auto wait =
             std::max(longest_quarantine(), rules_.recorded_quarantine(rules_.usual_max_ttl()));
-        commit_at_ = later(now, at_once ? std::chrono::nanoseconds(0) : wait);
+        commit_at_ = wrong::change_committed_at_once    ? now
+                     : wrong::lowered_at_once && lowers ? now
+                                                        : later(now, wait);
     }
 }
 

@@ -207,7 +207,7 @@ admission_change quorum::assess(std::size_t master, time_point now) {
 }
 
 std::chrono::milliseconds quorum::ttl_limit_of(master_set these) const {
-    if (!rules_.guarded() || wrong::any_ttl_votes) {
+    if (wrong::any_ttl_votes || !rules_.guarded()) {
         return rules_.max_ttl;
     }
     std::array<std::chrono::milliseconds, masters_max> limits{};
