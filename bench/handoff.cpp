@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -25,6 +26,7 @@ using namespace std::chrono_literals;
 constexpr auto patience = 20s;
 constexpr std::size_t processes_max = 4;
 constexpr std::size_t pushes = 500;
+constexpr std::array holds{0ms, 1ms, 30ms};
 
 // The commands that carry the protocol, by what comes over the wire: a script's own calls are
 // counted under their names as well, so those which scripts make are left out.
@@ -46,6 +48,7 @@ struct crowd {
     std::size_t processes = 0;
     side who = side::guarded;
     std::chrono::milliseconds duration{0};
+    std::chrono::milliseconds hold{0};
 };
 
 struct crowd_result {
@@ -67,6 +70,7 @@ crowd_result run_crowd(const plan& asked, const crowd& of) {
     task.masters = asked.masters;
     task.work = asked.make_load(of.who, of.waiters);
     task.work.duration = of.duration;
+    task.hold = of.hold;
     task.resource = fmt::format("bench-crowd-{}", ::getpid());
     std::vector<handoff_log> logs;
     std::vector<worker_process> workers;
@@ -227,22 +231,45 @@ void run_fairness(const plan& asked, report& all) {
     auto& into = all.tables.emplace_back(table{
         "fairness",
         fmt::format(
-            "Fairness: waiters in one process, {} s",
+            "Fairness: waiters in one process, and a process for each, {} s",
             std::chrono::duration<double>(asked.fairness_duration).count()),
-        "As the table of handoffs, but for longer and once.",
-        {"waiters", "side"},
+        "As the table of handoffs, but for longer and once. Each holding lasts `hold_ms`. If all "
+        "waiters together need more than half a second for one holding each, the time is longer "
+        "in proportion.",
+        {"waiters", "processes", "hold_ms", "side"},
         {{"jain_index", "Jain", 4},
          {"handoffs_per_second", "handoffs/s", 0},
          {"longest_wait_ms", "longest wait, ms", 1}},
         {}});
-    const auto waiters = *std::max_element(asked.waiters.begin(), asked.waiters.end());
-    for (const auto who : asked.protocols()) {
-        const auto where = fmt::format("{}, {} waiters, {}", into.id, waiters, to_string(who));
+    const auto measure = [&](const crowd& of) {
+        const std::string name(to_string(of.who));
+        const auto where = fmt::format(
+            "{}, {} waiters in {} processes, hold {} ms, {}",
+            into.id,
+            of.waiters,
+            of.processes,
+            of.hold.count(),
+            name);
         asked.progress(where);
-        auto found = run_crowd(asked, {waiters, 1, who, asked.fairness_duration});
+        auto found = run_crowd(asked, of);
         note_failures(all, where, found);
-        auto& made = into.at({static_cast<std::int64_t>(waiters), std::string(to_string(who))});
+        auto& made = into.at(
+            {static_cast<std::int64_t>(of.waiters),
+             static_cast<std::int64_t>(of.processes),
+             of.hold.count(),
+             name});
         add_row(made, found, asked.masters.size());
+    };
+    const auto most = *std::max_element(asked.waiters.begin(), asked.waiters.end());
+    for (const auto who : asked.protocols()) {
+        measure({most, 1, who, asked.fairness_duration});
+        for (const auto waiters : asked.waiters) {
+            for (const std::chrono::milliseconds hold : holds) {
+                const auto rounds = std::max<std::int64_t>(
+                    1, static_cast<std::int64_t>(waiters) * hold.count() / 500);
+                measure({waiters, waiters, who, rounds * asked.fairness_duration, hold});
+            }
+        }
     }
 }
 

@@ -46,7 +46,7 @@ struct shared_state {
 
 class waiter {
 public:
-    waiter(shared_state& shared, std::uint32_t number) : shared_(shared) {
+    waiter(shared_state& shared, std::uint32_t number) : shared_(shared), timer_(shared.io) {
         now_.waiter = number;
         now_.process = shared.task.process;
     }
@@ -86,6 +86,18 @@ private:
         auto& entry = shared_.log[shared_.answer.holdings++];
         now_.releasing = monotonic_now();
         entry = now_;
+        if (shared_.task.hold.count() == 0) {
+            release();
+            return;
+        }
+        timer_.expires_after(shared_.task.hold);
+        timer_.async_wait([this, &entry](boost::system::error_code) {
+            entry.releasing = monotonic_now();
+            release();
+        });
+    }
+
+    void release() {
         lock_.async_release([this](redlock::error_code failed, redlock::release_result found) {
             if (failed || found != redlock::release_result::released) {
                 shared_.note_failure(fmt::format(
@@ -97,6 +109,7 @@ private:
     }
 
     shared_state& shared_;
+    boost::asio::steady_timer timer_;
     holding now_;
     redlock::lock lock_;
 };
@@ -150,6 +163,7 @@ void to_json(nlohmann::json& out, const handoff_task& task) {
         {"ttl_ms", task.work.ttl.count()},
         {"master_timeout_ms", task.work.master_timeout.count()},
         {"duration_ms", task.work.duration.count()},
+        {"hold_ms", task.hold.count()},
         {"process", task.process},
         {"first_waiter", task.first_waiter},
         {"waiters", task.waiters},
@@ -174,6 +188,7 @@ void from_json(const nlohmann::json& in, handoff_task& task) {
     task.work.ttl = milliseconds("ttl_ms");
     task.work.master_timeout = milliseconds("master_timeout_ms");
     task.work.duration = milliseconds("duration_ms");
+    task.hold = milliseconds("hold_ms");
     in.at("process").get_to(task.process);
     in.at("first_waiter").get_to(task.first_waiter);
     in.at("waiters").get_to(task.waiters);

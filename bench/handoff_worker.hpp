@@ -1,4 +1,4 @@
-// One process of the handoff workload: waiters that acquire and release one lock without pause.
+// One process of the handoff workload: waiters that acquire and release one lock in a loop.
 #pragma once
 
 #include "load.hpp"
@@ -21,6 +21,8 @@ struct handoff_task {
     std::string resource;
     // Only side, duration, ttl and master_timeout are used.
     load work;
+    // How long each holding lasts.
+    std::chrono::milliseconds hold{0};
     std::uint32_t process = 0;
     std::uint32_t first_waiter = 0;
     std::uint32_t waiters = 0;

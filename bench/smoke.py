@@ -15,7 +15,7 @@ AXES = {
     "throughput": ["K", "side"],
     "handoff_basis": ["side"],
     "handoff": ["waiters", "processes", "side"],
-    "fairness": ["waiters", "side"],
+    "fairness": ["waiters", "processes", "hold_ms", "side"],
     "faults": ["fault", "side"],
     "outage": ["fault", "side"],
     "memory": ["what", "side"],

@@ -34,7 +34,13 @@ acquires::begin(const acquire_request& request, std::optional<errc> refused, tim
         wanted.stage = operation::phase::attempting;
         act(wanted, attempts_.attach(wanted, request.token, now), now);
     } else if (request.options.wait == wait_for::none()) {
-        try_it(wanted, now, request.token);
+        const time_point others_until = waiting_.yields_until(wanted.form, wanted.key);
+        if (now < others_until && request.token.empty()) {
+            wanted.stage = operation::phase::paused;
+            timers_.set(wanted.wake, others_until);
+        } else {
+            try_it(wanted, now, request.token);
+        }
     } else {
         act(wanted, waiting_.join(wanted, now), now);
     }
@@ -207,7 +213,7 @@ void acquires::due(std::uint32_t index, time_point now) {
         now < wanted.wait_until ? try_it(wanted, now) : time_out(wanted, now);
         return;
     case operation::phase::paused:
-        act(wanted, waiting_.due(wanted, now), now);
+        wanted.queue == nullptr ? try_it(wanted, now) : act(wanted, waiting_.due(wanted, now), now);
         return;
     case operation::phase::scanning:
         if (wanted.wait_until > wanted.began && now >= wanted.wait_until) {

@@ -85,7 +85,7 @@ void replies::each_replied(const arrival& at, const batch& what, batch_answers& 
 void replies::note_published(const arrival& at, const batch::item& each, std::uint64_t listening) {
     if ((each.publishes & set_of(at.master)) != 0) {
         masters_[at.master].link->published({}, at.now);
-        note_listeners(at.master, each.lock, listening);
+        note_listeners(at, each.lock, listening, claims_.find(each.claim));
     }
 }
 

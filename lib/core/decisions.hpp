@@ -93,6 +93,7 @@ inline decision old_holder_releases = false;
 // waiting
 inline decision sleeps_while_free = false;
 inline decision own_lease_trusted = false;
+inline decision releaser_asks_at_once = false;
 inline decision leaver_blocks_its_queue = false;
 inline decision own_queue_not_notified = false;
 inline decision notification_is_grant = false;

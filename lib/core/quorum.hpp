@@ -215,6 +215,9 @@ public:
     std::chrono::nanoseconds retry_floor() const noexcept {
         return std::max<std::chrono::nanoseconds>(rules_.retry_delay_min, round_trip_);
     }
+    /// How long a process that has released a lock lets waiters of others go first: a notification
+    /// and a command to the arbiter take one round trip.
+    std::chrono::nanoseconds yield() const noexcept { return 2 * retry_floor(); }
     void measured(std::chrono::nanoseconds took) noexcept {
         if (took.count() > 0) {
             round_trip_ = round_trip_.count() == 0 ? took : (7 * round_trip_ + took) / 8;

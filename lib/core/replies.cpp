@@ -105,16 +105,36 @@ void replies::note_server(const arrival& at, const reply& answered, const answer
         link.published({}, at.now);
         const claim* const ended = claims_.find(at.command.subject);
         if (ended != nullptr && ended->form == lock_form::exclusive && !ended->is_slot()) {
-            note_listeners(at.master, hash_of_key(ended->key), got.counter);
+            note_listeners(at, hash_of_key(ended->key), got.counter, ended);
         }
     }
 }
 
-// `lock`: the hash of its key.
-void replies::note_listeners(std::size_t master, std::uint64_t lock, std::uint64_t count) {
-    const bool news = listeners_.none(lock) != (count == 0);
-    if (news && masters_.arbiter_of(lock) == master) {
+// `lock`: the hash of its key. The subscription of this process is not counted as another's. Any
+// master may have counted others: the arbiter publishes nothing if it did not have the key.
+void replies::note_listeners(
+    const arrival& at, std::uint64_t lock, std::uint64_t count, const claim* ended) {
+    if (count == 0 && listeners_.none(lock) && listeners_.yields_until(lock) == never) {
+        return; // as before
+    }
+    const std::size_t arbiter = masters_.arbiter_of(lock);
+    const bool decides = arbiter == nobody || arbiter == at.master;
+    if (decides) {
         listeners_.counted(lock, count);
+    }
+    if (count > 0 && ended != nullptr) {
+        std::string channel;
+        assign_channel(channel, ended->key);
+        count -= masters_[at.master].pushes->watches(channel) ? 1U : 0U;
+    }
+    if (count > 0) {
+        listeners_.others_wait(
+            lock,
+            later(at.now, masters_.yield()),
+            ended != nullptr ? ended->token_text().substr(0, release_name_size) : "",
+            count);
+    } else if (decides) {
+        listeners_.nobody_waits(lock);
     }
 }
 

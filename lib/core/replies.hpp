@@ -56,7 +56,8 @@ public:
 private:
     void notice(std::size_t master, const answer& got, time_point now);
     void note_server(const arrival& at, const reply& answered, const answer& got);
-    void note_listeners(std::size_t master, std::uint64_t lock, std::uint64_t count);
+    void
+    note_listeners(const arrival& at, std::uint64_t lock, std::uint64_t count, const claim* ended);
     void note_stray(claim& owner, std::size_t master, command_kind what) const;
     void claim_replied(claim& owner, const arrival& at, const answer& read, std::string_view error);
     static void

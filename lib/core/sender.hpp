@@ -26,7 +26,7 @@ namespace redlock::core {
 
 class sender {
 public:
-    sender(const settings& rules, quorum& masters, pool<claim>& claims, const listeners& heard)
+    sender(const settings& rules, quorum& masters, pool<claim>& claims, listeners& heard)
         : rules_(rules),
           masters_(masters),
           claims_(claims),
@@ -46,6 +46,7 @@ public:
         std::initializer_list<std::string_view> arguments,
         const sent_command& what,
         time_point now);
+    listeners& heard() noexcept { return listeners_; }
     /// Something was queued on a connection.
     void write_soon() noexcept { wants_write_ = true; }
     /// Requests a new introduction of all servers: another client may have set a longer `max_ttl`.
@@ -172,7 +173,7 @@ private:
     const settings& rules_;
     quorum& masters_;
     pool<claim>& claims_;
-    const listeners& listeners_;
+    listeners& listeners_;
     outbox outbox_;
     bool wants_write_ = false;
     // Buffers.

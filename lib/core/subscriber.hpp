@@ -61,6 +61,7 @@ public:
     /// opens the connection, which then stays.
     void watch(std::string_view channel, time_point now);
     void unwatch(std::string_view channel, time_point now);
+    bool watches(std::string_view channel) const { return watched_.contains(channel); }
     /// Number of watched channels.
     std::size_t watched() const noexcept { return watched_.size(); }
     /// \}

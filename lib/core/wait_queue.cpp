@@ -285,7 +285,8 @@ void wait_queue::reset() {
     front_ = back_ = nullptr;
     length_ = 0;
     holder = {};
-    handed_since = never;
+    handed_since = yields_until = never;
+    others_first = 0;
     news_.release.clear();
     news_.heard = 0;
     news_.acted_on = news_.again = news_.whole = false;

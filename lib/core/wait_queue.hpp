@@ -109,6 +109,8 @@ public:
     bool watched = false;            // whether it is subscribed to release notifications
     handle holder;                   // the lease of this process for which the queue waits, if any
     time_point handed_since = never; // the first of its local handoffs in a row
+    time_point yields_until = never; // other processes go first, after a release of this one
+    std::uint64_t others_first = 0;  // how many of them, less those that have released it since
     queue_ticket place;              // the ticket in the fair queue (`fairness::fifo`)
 
     bool empty() const noexcept { return length_ == 0; }
@@ -175,8 +177,9 @@ public:
     time_point
     notified(std::size_t master, std::string_view release, bool granted, const wait_view&);
     /// Handles the end of a lease of this process. `since`: the start of its series of local
-    /// handoffs, or `never`.
-    time_point released(std::string_view release, time_point since, const wait_view&);
+    /// handoffs, or `never`. `others_until`: until when waiters of other processes go first.
+    time_point
+    released(std::string_view release, time_point since, time_point others_until, const wait_view&);
     /// Discards all notifications.
     void forget() noexcept { news_ = {}; }
     /// Returns whether a notification arrived during an attempt or a search, and resets that.

@@ -12,6 +12,9 @@ namespace redlock::core {
 
 time_point wait_queue::notified(
     std::size_t master, std::string_view release, bool granted, const wait_view& at) {
+    if (release.empty() && at.now < yields_until) {
+        return forever; // a new subscription, and the release that it may have missed is our own
+    }
     const std::uint32_t teller = 1U << master;
     // A nameless notification may belong to the release that other masters reported, unless that
     // release has already caused an attempt.
@@ -63,6 +66,7 @@ time_point wait_queue::notified(
         return news_.whole ? forever : std::min(front.wake.due, at.now);
     }
     news_.acted_on = true;
+    others_first -= others_first > 0 ? 1U : 0U;
     news_.again = wrong::notification_dropped ? news_.again : news_.again || asks;
     if (front.stage == waiter::phase::turning) {
         place.again = true; // the reply may be older
@@ -72,14 +76,20 @@ time_point wait_queue::notified(
     }
     const bool at_once = decides || pool;
     front.ask_arbiter = at_once;
-    // Without the arbiter's notification, wait for it, and let other clients go first.
-    return std::min(front.wake.due, at_once ? at.now : later(at.now, at.round_trip));
+    // Without the arbiter's notification, wait for it, and let other clients go first. Those that
+    // waited at the last release of this process, and have not had the lock since, go first as
+    // well.
+    const auto chance = others_first > 0 ? at.retry_floor() : at.round_trip;
+    return std::min(front.wake.due, at_once && others_first == 0 ? at.now : later(at.now, chance));
 }
 
-// This queue knows of the release. After a full series of local handoffs it lets other clients go
-// first.
-time_point wait_queue::released(std::string_view release, time_point since, const wait_view& at) {
-    const bool yields = since != never && others_are_next(since, at);
+// This queue knows of the release. It lets other clients go first after a full series of local
+// handoffs, or if they waited at the last release.
+time_point wait_queue::released(
+    std::string_view release, time_point since, time_point others_until, const wait_view& at) {
+    const bool yields = (since != never && others_are_next(since, at)) || at.now < others_until;
+    yields_until = others_until;
+    others_first = 0;
     handed_since = never;
     holder = {};
     news_.release.assign(release);
@@ -99,7 +109,8 @@ time_point wait_queue::released(std::string_view release, time_point since, cons
     front_->ask_arbiter = yields;
     // Wait for one notification and one command of another client: half a round trip each, doubled.
     const auto chance = 2 * (at.rules.pushes ? at.round_trip : at.retry_floor());
-    return std::min(front_->wake.due, yields ? later(at.now, chance) : at.now);
+    return std::min(
+        front_->wake.due, yields ? std::max(later(at.now, chance), others_until) : at.now);
 }
 
 } // namespace redlock::core

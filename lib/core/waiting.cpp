@@ -47,7 +47,7 @@ waiting::step waiting::join(operation& wanted, time_point now) {
     } else if (!take_turn(wanted, now)) {
         const claim* const holder = held_here(mine);
         if (holder == nullptr) {
-            return step::ask;
+            return yield(wanted, now);
         }
         pause(wanted, holder->acts_until(), now);
     }
@@ -137,6 +137,9 @@ time_point waiting::failed(operation& front, const claim& attempt, time_point no
     const std::optional<time_point> due = mine.failed(
         full, attempt.asking().count().granted(), attempt.votes, view_of(mine, now), random_);
     if (due) {
+        if (front.splits > 0) {
+            watch(mine, now); // a process that releases the lock yields to subscribers only
+        }
         return *due;
     }
     const bool missed = watch(mine, now);
@@ -240,76 +243,6 @@ waiting::step waiting::wait_for_turn(operation& front, const answer& got, time_p
         pause(front, mine.turn_by(left, view_of(mine, now), random_), now);
     }
     return next;
-}
-
-// --- Leases of this process ----------------------------------------------------------------------
-
-operation* waiting::next_owner(claim& lease, time_point now) {
-    wait_queue* const mine = find(lease);
-    if (mine == nullptr || mine->empty()) {
-        return nullptr;
-    }
-    time_point& since = lease.is_slot() ? lease.more->handed_since : mine->handed_since;
-    offered_lease offer{
-        .lasts_until = lease.votes.lasts_until(masters_.needed()),
-        .ttl = lease.ttl,
-        .fencing = lease.fencing,
-        .transferable = !rules_.guarded() || !sender::sets_natively(lease),
-        .handed_since = since};
-    if (lease.is_slot()) {
-        offer.slots = static_cast<std::uint32_t>(lease.more->numbers.size());
-        offer.highest = lease.more->numbers.back();
-    }
-    waiter* const chosen = mine->hand(offer, {rules_, now, masters_.round_trip()});
-    if (chosen != nullptr) {
-        since = since == never ? now : since;
-    }
-    return static_cast<operation*>(chosen);
-}
-
-void waiting::ended(const claim& lease, time_point now) {
-    wait_queue* const mine = find(lease);
-    if (mine == nullptr) {
-        return;
-    }
-    const time_point since = lease.is_slot() ? lease.more->handed_since : mine->handed_since;
-    wake(
-        *mine,
-        mine->released(
-            lease.token_text().substr(0, release_name_size),
-            since,
-            {rules_, now, masters_.round_trip()}));
-    end_if_unused(*mine);
-}
-
-void waiting::lost(const claim& lease, time_point now) {
-    wait_queue* const mine = find(lease);
-    if (mine == nullptr || mine->pool) {
-        return;
-    }
-    mine->holder = lease.self;
-    operation* const front = front_of(*mine);
-    if (front != nullptr && front->stage == operation::phase::paused) {
-        watch(*mine, now);
-        pause(*front, lease.acts_until(), now);
-    }
-}
-
-// The front asks at once. It is refused, so it subscribes and learns how long the lease lasts.
-void waiting::abandoned(wait_queue& waiters) {
-    waiters.handed_since = never;
-    if (waiters.empty()) {
-        end_if_unused(waiters);
-    } else if (waiters.front()->stage == waiter::phase::paused) {
-        wake(waiters, never);
-    }
-}
-
-void waiting::downgraded(const claim& lease, time_point now) {
-    ended(lease, now); // other writers have to ask
-    if (wait_queue* const writers = find(lease)) {
-        writers->forget();
-    }
 }
 
 // --- Masters -------------------------------------------------------------------------------------

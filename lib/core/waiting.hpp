@@ -62,6 +62,9 @@ public:
     /// \{
     /// The waiter that gets a released lease by local handoff; null if there is none.
     operation* next_owner(claim& lease, time_point now);
+    /// Until when other processes come first, because they waited when this one released the lock;
+    /// `never`: they did not.
+    time_point yields_until(lock_form form, std::string_view key) const noexcept;
     /// A lease has ended without a handoff.
     void ended(const claim& lease, time_point now);
     /// A lost lease: waiters wait for its removal, but its keys may be gone earlier.
@@ -106,6 +109,7 @@ private:
     bool take_turn(operation& front, time_point now);
     void end_if_unused(wait_queue& waiters);
     step wait_for_turn(operation& front, const answer& got, time_point now);
+    step yield(operation& front, time_point now);
     bool watch(wait_queue& waiters, time_point now);
     void ask_lease_left(operation& front, const claim& attempt, time_point now);
 

@@ -6,7 +6,7 @@
 namespace simulation {
 
 std::string_view to_string(promise what) noexcept {
-    static constexpr std::array<std::string_view, 10> names{
+    static constexpr std::array<std::string_view, 11> names{
         "exclusion",
         "order",
         "store",
@@ -16,7 +16,8 @@ std::string_view to_string(promise what) noexcept {
         "sane",
         "turn",
         "truth",
-        "attempt"};
+        "attempt",
+        "passes"};
     return names[static_cast<std::size_t>(what)];
 }
 
@@ -59,7 +60,24 @@ std::size_t checker::takes(
         state.largest_token = std::max(state.largest_token, fencing);
     }
     look(now, resource);
+    pass_over(now, client, resource);
     return number;
+}
+
+void checker::pass_over(nanos now, unsigned client, unsigned resource) {
+    for (waiter& one : waiters_) {
+        if (one.resource != resource) {
+            continue;
+        }
+        one.passed = one.client == client ? 0 : one.passed + 1;
+        if (wanted_.passes != 0 && one.passed > wanted_.passes) {
+            fail(
+                promise::passes,
+                now,
+                "c" + std::to_string(one.client) + " was passed over " + std::to_string(one.passed)
+                    + " times");
+        }
+    }
 }
 
 void checker::acts_until(nanos now, std::size_t number, nanos until) {

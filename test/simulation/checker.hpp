@@ -19,6 +19,7 @@ enum class promise : std::uint8_t {
     truth,     // `released` is reported only if no other owner had the lock before, and a lock that
                // another owner has had since does not come back
     attempt,   // while the lock is free, a waiter tries soon
+    passes,    // no waiting client is passed over too often
 };
 std::string_view to_string(promise) noexcept;
 
@@ -35,6 +36,7 @@ public:
         bool order = false;
         bool unique = false; // fencing tokens differ, even if their order is not checked
         bool bounds = true;  // keys are removed or expire within their bound
+        unsigned passes = 0; // not 0: how often a waiting client may be passed over
         nanos yields = 0; // not 0: maximum time that a holder acts after losing the lock to another
     };
 
@@ -117,8 +119,10 @@ private:
         unsigned resource;
         unsigned number;
         nanos overtaken = no_time;
+        unsigned passed = 0; // by other clients
     };
 
+    void pass_over(nanos now, unsigned client, unsigned resource);
     void look(nanos now, unsigned resource);
     static bool may_meet(const ownership& a, const ownership& b) noexcept;
     void end_wait(unsigned client, unsigned number, nanos until);

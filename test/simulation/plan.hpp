@@ -163,6 +163,7 @@ struct plan {
     bool bounded = true;      // keys expire within their bound, if the assumptions hold
     bool yields = false;      // no extension after another owner's lease, even if keys were deleted
     nanos attempt_within = 0; // not 0: while the lock is free, a waiter tries that soon
+    unsigned passes = 0;      // not 0: how often a waiting client may be passed over
     mistake wrong = mistake::none;
 
     std::int64_t drift_ppb = 10'000'000; // clock_drift_factor

@@ -514,6 +514,7 @@ constexpr std::array table{
     profile{"rollbacks", mixture::plain, keeps_all, add_rollback_faults},
     profile{"queues", mixture::plain, keeps_all, add_queue_faults},
     profile{"notifications", mixture::plain, keeps_all, add_notification_faults},
+    profile{"turns", mixture::plain, keeps_all, add_turns},
     profile{"slots", mixture::plain, keeps_all, add_slot_faults},
     profile{"slot-notifications", mixture::plain, keeps_all, add_slot_notification_faults},
     profile{"no-notifications", mixture::plain, keeps_all, lose_all_notifications},
@@ -573,6 +574,7 @@ constexpr std::array table{
     profile{"mixed-restarts", mixture::mixed, keeps_all, add_restart_faults},
     profile{"mixed-extensions", mixture::mixed, keeps_all, add_extension_faults},
     profile{"mixed-queues", mixture::mixed, keeps_all, add_queue_faults},
+    profile{"mixed-turns", mixture::mixed, keeps_all, add_turns},
     profile{"mixed-slots", mixture::mixed, keeps_all, add_slot_faults},
     profile{"mixed-all", mixture::mixed, keeps_all, add_all_faults},
 

@@ -193,6 +193,25 @@ void add_notification_faults(plan& what, generator& random) {
         + static_cast<nanos>(workers_of(what)) * 200 * ms;
 }
 
+void add_turns(plan& what, generator& random) {
+    what.faults.clear();
+    what.faults_end = 2 * sec;
+    const nanos hold = random.below(4) * ms;
+    for (client_plan& client : what.clients) {
+        op one;
+        one.ttl_ms = one.extend_ttl_ms = client.max_ttl_ms;
+        one.wait_ms = -1;
+        one.hold = hold;
+        client.workers.assign(1, std::vector<op>(100, one));
+    }
+    what.ordered = false;
+    everybody_listens(what, 0);
+    // The next holder is whichever waiter asks the arbiter first: each has the same chance, once it
+    // is subscribed.
+    what.passes = static_cast<unsigned>(24 * what.clients.size());
+    what.progress_bound = 10 * sec;
+}
+
 void lose_all_notifications(plan& what, generator& random) {
     make_lines(what, random, {.lets_go = false});
     everybody_listens(what, 100);

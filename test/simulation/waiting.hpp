@@ -29,6 +29,9 @@ void add_slot_notification_faults(plan& what, generator& random);
 /// The same, with the leases and faults of `add_free_lock_faults`.
 void add_free_slot_faults(plan& what, generator& random);
 
+/// Clients that release a lock and want it again at once.
+void add_turns(plan& what, generator& random);
+
 /// No release notification arrives: every waiter has to poll.
 void lose_all_notifications(plan& what, generator& random);
 

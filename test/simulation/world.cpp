@@ -53,7 +53,7 @@ private:
 };
 
 world::world(const plan& what, lua_machine& lua, timeline& story)
-    : here_{.what = what, .queue = {}, .judge = checker({.exclusion = what.kept, .order = what.ordered, .unique = what.unique, .bounds = what.kept && what.bounded, .yields = what.yields ? longest_yield(what) : 0}, what.resources()), .count = {}, .story = story},
+    : here_{.what = what, .queue = {}, .judge = checker({.exclusion = what.kept, .order = what.ordered, .unique = what.unique, .bounds = what.kept && what.bounded, .passes = what.passes, .yields = what.yields ? longest_yield(what) : 0}, what.resources()), .count = {}, .story = story},
       net_(here_, lua) {
     for (unsigned i = 0; i < what.clients.size(); ++i) {
         clients_.emplace_back(i, here_, net_, writes_);

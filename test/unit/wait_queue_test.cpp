@@ -526,38 +526,53 @@ TEST_CASE("wait queue: of a pool a majority's word is enough, and none is lost i
         one.stage = asks;
         CHECK(it.queue.notified(4, "b", true, it.view()) == forever);
         CHECK(it.queue.take_notified());
-        CHECK(it.queue.released("c", never, it.view()) == forever);
+        CHECK(it.queue.released("c", never, redlock::core::never, it.view()) == forever);
         CHECK(it.queue.take_notified());
     }
 }
 
+TEST_CASE("wait queue: those that waited at a release of this process go first") {
+    site it;
+    it.paused();
+    it.queue.others_first = 3;
+    CHECK(it.queue.notified(1, "a", false, it.view()) == it.now + 5ms);
+    CHECK(it.queue.notified(1, "b", false, it.view()) == it.now + 5ms);
+    CHECK(it.queue.notified(1, "c", false, it.view()) == it.now); // all have had the lock
+    CHECK(it.queue.notified(1, "d", false, it.view()) == it.now);
+}
+
 TEST_CASE("wait queue: what this process releases wakes the front at once, or after the others") {
     site it;
-    CHECK(it.queue.released("a", never, it.view()) == forever); // nobody waits
+    CHECK(
+        it.queue.released("a", never, redlock::core::never, it.view()) == forever); // nobody waits
     waiter& one = it.paused(it.now + 1h);
     one.ask_arbiter = true;
     it.queue.handed_since = it.now;
     it.queue.holder = {1, 1};
-    CHECK(it.queue.released("b", it.now - 39ms, it.view()) == it.now);
+    CHECK(it.queue.released("b", it.now - 39ms, redlock::core::never, it.view()) == it.now);
     CHECK(!one.ask_arbiter);
     CHECK(it.queue.handed_since == never);
     CHECK(it.queue.holder == handle());
     // The announcement as well changes nothing.
     CHECK(it.queue.notified(1, "b", false, it.view()) == forever);
     // After hand-offs for long the others come first: they hear of it, and ask.
-    CHECK(it.queue.released("c", it.now - 40ms, it.view()) == it.now + 5ms + 5ms);
+    CHECK(
+        it.queue.released("c", it.now - 40ms, redlock::core::never, it.view())
+        == it.now + 5ms + 5ms);
     CHECK(one.ask_arbiter);
     it.round_trip = 1ms;
-    CHECK(it.queue.released("d", it.now - 40ms, it.view()) == it.now + 4ms); // they poll
+    CHECK(
+        it.queue.released("d", it.now - 40ms, redlock::core::never, it.view())
+        == it.now + 4ms); // they poll
     it.rules.pushes = true;
-    CHECK(it.queue.released("e", it.now - 40ms, it.view()) == it.now + 2ms);
+    CHECK(it.queue.released("e", it.now - 40ms, redlock::core::never, it.view()) == it.now + 2ms);
     one.wake.due = it.now + 1ms;
-    CHECK(it.queue.released("f", it.now - 40ms, it.view()) == it.now + 1ms);
+    CHECK(it.queue.released("f", it.now - 40ms, redlock::core::never, it.view()) == it.now + 1ms);
     one.stage = phase::turning;
-    CHECK(it.queue.released("g", never, it.view()) == forever);
+    CHECK(it.queue.released("g", never, redlock::core::never, it.view()) == forever);
     CHECK(it.queue.place.again);
     one.stage = phase::attempting;
-    CHECK(it.queue.released("h", never, it.view()) == forever);
+    CHECK(it.queue.released("h", never, redlock::core::never, it.view()) == forever);
     CHECK(!it.queue.take_notified()); // its own attempt comes after the removal
 }
 

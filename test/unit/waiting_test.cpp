@@ -346,6 +346,64 @@ TEST_CASE("the next of a queue has the lock soon after it is free, however the l
     }
 }
 
+TEST_CASE("a process that releases a lock for which others wait lets them go first") {
+    const bool waits = GENERATE(true, false);
+    started_quorum it(rules_with(3, 1ms, true));
+    const acquire_options again = waits ? waiting() : once();
+    for (virtual_master& server : it.masters) {
+        server.tell = [](auto, auto) { return 1; }; // a waiter in another process
+    }
+    const answer mine = it.acquire_now(again);
+    it.release(mine, 1ms); // a round trip, so that the count is known
+    const std::size_t before = asked(it);
+    const redlock::time_point released = it.now();
+    const std::uint64_t next = it.acquire(again);
+    SECTION("they take it") {
+        it.run_for(1ms);
+        hold_everywhere(it);
+        it.run_for(50ms);
+        CHECK((it.answer_to(next) == nullptr) == waits);
+        CHECK((waits || it.answered(next).why == errc::contended));
+    }
+    SECTION("they do not, and it waits for a moment only") {
+        it.run_for(1ms);
+        CHECK(asked(it) == before);
+        CHECK(it.awaited(next).won);
+        CHECK(it.now() < released + 20ms);
+    }
+    SECTION("it is notified of its own release, and that of another ends the pause") {
+        it.run_for(1ms); // it is subscribed
+        const auto announced = [&](std::string_view release) {
+            for (std::size_t i = 0; i < 3; ++i) {
+                it.push(i, "p:{r}:free", release);
+            }
+            it.run_for(1ms);
+            return asked(it) > before;
+        };
+        CHECK(!announced(mine.token.substr(0, core::release_name_size)));
+        CHECK(announced("0123456789abcdef") == waits);
+    }
+}
+
+TEST_CASE("a waiter whose votes were split is subscribed, so that others let it go first") {
+    started_quorum it(rules_with(3, 1ms, true));
+    it.masters[1].put("p:{r}", "another");
+    it.masters[2].put("p:{r}", "another");
+    it.acquire(waiting(), 2ms);
+    CHECK(asked(it) == 4); // its subscription counts as a notification of the arbiter
+    CHECK(it.engine.count().subscriptions == 1);
+}
+
+TEST_CASE("without waiters of others a process has its lock again at once") {
+    started_quorum it(rules_with(3, 1ms, true));
+    for (int i = 0; i < 10; ++i) {
+        const redlock::time_point asks = it.now();
+        const answer got = it.acquire_now(GENERATE(true, false) ? waiting() : once());
+        CHECK(got.at <= asks + 1ms);
+        it.release(got, 2ms);
+    }
+}
+
 TEST_CASE("closing ends every waiter of every line") {
     started_quorum it(rules_with(3, 1h, false));
     std::vector<std::uint64_t> names;

@@ -271,6 +271,8 @@ std::span<const variant> variants() {
          "a lease may be longer than what the quarantine in a master's record outlasts"},
         {92, "lowered-at-once", "lowered-limits", 1, 500, &wrong::lowered_at_once,
          "the quarantine becomes shorter while longer leases are left"},
+        {93, "releaser-asks-at-once", "turns", 1, 20, &wrong::releaser_asks_at_once,
+         "a process that releases a lock for which others wait asks for it again at once"},
     };
     // clang-format on
     return all;
