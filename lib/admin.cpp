@@ -1,6 +1,6 @@
-#include "core/keys.hpp"
-#include "core/member_list.hpp"
-#include "core/validity.hpp"
+#include "core/base/validity.hpp"
+#include "core/bytes/keys.hpp"
+#include "core/masters/member_list.hpp"
 #include "settings_of.hpp"
 #include "value_checks.hpp"
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "completion.hpp"
-#include "core/engine.hpp"
+#include "core/engine/engine.hpp"
 #include "net/backend.hpp"
 #include "net/link_callbacks.hpp"
 #include "settings_of.hpp"

@@ -1,5 +1,5 @@
-#include "core/keys.hpp"
-#include "core/sha1.hpp"
+#include "core/bytes/keys.hpp"
+#include "core/bytes/sha1.hpp"
 
 #include <redlock/fenced.hpp>
 

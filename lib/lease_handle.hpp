@@ -4,9 +4,9 @@
 #pragma once
 
 #include "completion.hpp"
-#include "core/keys.hpp"
-#include "core/owned_key.hpp"
-#include "core/slot_map.hpp"
+#include "core/base/slot_map.hpp"
+#include "core/bytes/keys.hpp"
+#include "core/locks/owned_key.hpp"
 #include "time_source.hpp"
 
 #include <redlock/clock.hpp>

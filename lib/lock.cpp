@@ -1,4 +1,4 @@
-#include "core/hash.hpp"
+#include "core/base/hash.hpp"
 #include "lease_handle.hpp"
 #include "manager_impl.hpp"
 

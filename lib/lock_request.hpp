@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "core/form.hpp"
+#include "core/bytes/form.hpp"
 
 #include <redlock/lock_manager.hpp>
 

@@ -1,6 +1,6 @@
 #include "manager_impl.hpp"
 
-#include "core/keys.hpp"
+#include "core/bytes/keys.hpp"
 #include "explain.hpp"
 
 #include <utility>

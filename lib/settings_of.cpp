@@ -1,6 +1,6 @@
 #include "settings_of.hpp"
 
-#include "core/keys.hpp"
+#include "core/bytes/keys.hpp"
 
 #include <algorithm>
 #include <utility>

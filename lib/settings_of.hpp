@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "core/settings.hpp"
+#include "core/masters/settings.hpp"
 
 #include <redlock/config.hpp>
 

@@ -1,4 +1,4 @@
-#include "core/validity.hpp"
+#include "core/base/validity.hpp"
 #include "lock_request.hpp"
 #include "settings_of.hpp"
 

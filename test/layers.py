@@ -3,9 +3,8 @@
 
 The protocol is plain code: lib/core includes neither Asio nor a socket nor a clock, and time comes
 in as a parameter. Only then can a simulation drive the very objects that production runs. And a
-lower layer never includes a higher one. Within the core there is no cycle, no machine includes
-another, nor does a part of the engine, and only the glue includes the engine. The tables below are
-the rules; a new file in lib/core needs a rank.
+lower layer never includes a higher one. Within the core the same holds for its folders; there is no
+cycle, and only the glue includes the engine. The tables below are the rules.
 """
 
 import pathlib
@@ -13,94 +12,8 @@ import re
 import sys
 import tempfile
 
-# lib/core: a file includes files of its own rank or of lower ones.
-CORE_RANKS = {
-    'decisions': 0,
-    'validity': 0,
-    'timers': 0,
-    'slot_map': 0,
-    'ring_buffer': 0,
-    'hash': 0,
-    'settings': 0,
-    'backoff': 0,
-    'polling': 1,
-    'append_command': 0,
-    'resp': 0,
-    'sha1': 0,
-    'scripts': 0,
-    'keys': 0,
-    'form': 0,
-    'command': 1,
-    'command_parts': 1,
-    'guarded_scripts': 1,
-    'form_scripts': 1,
-    'heal_scripts': 1,
-    'outbox': 2,
-    'fair_queue_scripts': 1,
-    'server_clock': 1,
-    'answer': 2,
-    'admission': 2,
-    'hex': 0,
-    'owned_key': 0,
-    'row': 0,
-    'listeners': 0,
-    'login': 1,
-    'liveness': 1,
-    'member_list': 0,
-    'membership': 1,
-    'membership_writes': 1,
-    'membership_texts': 1,
-    'reasons': 1,
-    'connection': 3,
-    'introduction': 3,
-    'handshake': 3,
-    'subscriber': 3,
-    'quorum': 4,
-    'quorum_health': 4,
-    'round': 4,
-    'extension_round': 4,
-    'removal_limits': 4,
-    'claim_record': 5,
-    'removal': 5,
-    'attempt': 5,
-    'lease': 5,
-    'claim': 5,
-    'slot_search': 2,
-    'slot_scans': 8,
-    'queue_ticket': 6,
-    'wait_queue': 6,
-    'wait_queue_releases': 6,
-    'operation': 6,
-    'sender': 6,
-    'sender_calls': 6,
-    'engine_callbacks': 7,
-    'essentials': 7,
-    'holders': 11,
-    'engine': 12,
-    'engine_masters': 12,
-    'attempts': 8,
-    'waiting': 9,
-    'waiting_leases': 9,
-    'acquires': 10,
-    'acquires_results': 10,
-    'acquires_slots': 10,
-    'leases': 8,
-    'fair_queue': 8,
-    'queries': 8,
-    'wait_queues': 7,
-    'removals': 8,
-    'batch_replies': 8,
-    'replies': 8,
-    'report': 8,
-}
-
-# The types of the core that decide. None calls another: the engine passes on what one has decided.
-MACHINES = {'quorum', 'attempt', 'lease', 'removal', 'removal_limits', 'wait_queue', 'slot_search', 'outbox'}
-
-# The parts of the engine: each sends and reports for one kind of machine. None sees another.
-PARTS = {
-    'attempts', 'fair_queue', 'leases', 'master_log', 'queries', 'removals', 'replies', 'report', 'slot_scans',
-}
+# lib/core: a folder includes itself and those before it. What lives where: lib/core/*/README.md.
+CORE_FOLDERS = ('base', 'bytes', 'masters', 'locks', 'waiting', 'engine')
 
 # Stems that may see hiredis.
 HIREDIS = {'resp'}
@@ -237,13 +150,13 @@ class Checker:
             other = self.layer_of(target) if target else None
             if other and other not in LAYERS[layer]:
                 self.fail(path, line, f'{layer} includes {target}, which is {other}')
-            elif target == 'lib/core/engine.hpp' and not self.may_see_engine(path):
+            elif target == 'lib/core/engine/engine.hpp' and not self.may_see_engine(path):
                 self.fail(path, line, 'only the engine and the glue include engine.hpp')
             elif target is None and name.startswith(('redlock/', 'core/', 'net/')):
                 self.fail(path, line, f'{name} does not exist')
 
     def may_see_engine(self, path):
-        return self.layer_of(path) == 'lib' or re.fullmatch(r'lib/core/engine\w*\.cpp', path)
+        return self.layer_of(path) == 'lib' or re.fullmatch(r'lib/core/engine/engine\w*\.cpp', path)
 
     def check_public(self, path):
         for line, name, target in self.includes[path]:
@@ -252,29 +165,19 @@ class Checker:
 
     def check_core(self, path):
         stem = pathlib.PurePosixPath(path).stem
-        rank = CORE_RANKS.get(stem)
-        if rank is None:
-            self.fail(path, 1, f'{stem} has no rank; add it to CORE_RANKS in test/layers.py')
+        place = self.place_of(path)
+        if place is None:
+            self.fail(path, 1, f'is in none of the folders of lib/core: {", ".join(CORE_FOLDERS)}')
 
         for line, _, target in self.includes[path]:
-            if target is None or self.layer_of(target) != 'lib/core':
-                continue
-            other = pathlib.PurePosixPath(target).stem
-            above = CORE_RANKS.get(other, -1)
-            if rank is not None and above > rank:
-                self.fail(path, line, f'{stem} (rank {rank}) includes {other} (rank {above})')
+            above = self.place_of(target) if target else None
+            if place is not None and above is not None and above > place:
+                self.fail(path, line, f'{CORE_FOLDERS[place]} includes {CORE_FOLDERS[above]}: {target}')
 
-        machine = self.one_of(MACHINES, stem)
-        part = self.one_of(PARTS, stem)
         for reached, chain in self.core_headers(path):
-            other = pathlib.PurePosixPath(reached).stem
-            way = ' -> '.join(pathlib.PurePosixPath(one).name for one in (path, *chain, reached))
             if reached == path:
+                way = ' -> '.join(pathlib.PurePosixPath(one).name for one in (path, *chain, reached))
                 self.fail(path, 1, f'includes itself: {way}')
-            elif machine and other in MACHINES - {machine}:
-                self.fail(path, 1, f'a machine includes another: {way}')
-            elif part and other in PARTS - {part}:
-                self.fail(path, 1, f'a part of the engine includes another: {way}')
 
         # What arrives through a public header arrives all the same.
         for line, reached, chain in self.reach(path):
@@ -298,9 +201,10 @@ class Checker:
                 self.fail(path, line, f'core {what}: {match.group().strip()}')
 
     @staticmethod
-    def one_of(types, stem):
-        """The type of a file. A long one has further files: `quorum_health` belongs to `quorum`."""
-        return next((one for one in types if stem == one or stem.startswith(one + '_')), None)
+    def place_of(path):
+        """The place of its folder among those of lib/core, if it is in one."""
+        folder = re.match('|'.join(rf'lib/core/({one})/' for one in CORE_FOLDERS), path)
+        return CORE_FOLDERS.index(path.split('/')[2]) if folder else None
 
     def core_headers(self, path):
         """(header, headers in between) of all of lib/core that it includes, directly or not."""
@@ -339,21 +243,21 @@ GOOD = {
     'include/redlock/version.hpp': '#include <boost/asio/version.hpp>\n',
     'include/redlock/clock.hpp': '#include <chrono>\n#include <redlock/version.hpp>\n',
     'include/redlock/lock.hpp': '#include <boost/asio/post.hpp>\n#include <redlock/clock.hpp>\n',
-    'lib/core/resp.hpp': '#include <hiredis/read.h>\n#include <string>\n',
-    'lib/core/resp.cpp': '#include "core/resp.hpp"\n',
-    'lib/core/command.hpp': '#include "core/resp.hpp"\n#include <redlock/clock.hpp>\n',
-    'lib/core/engine.hpp':
-        '#include "command.hpp"\n// std::chrono::steady_clock::now() is what core never asks\n'
+    'lib/core/bytes/resp.hpp': '#include <hiredis/read.h>\n#include <string>\n',
+    'lib/core/bytes/resp.cpp': '#include "core/bytes/resp.hpp"\n',
+    'lib/core/bytes/command.hpp': '#include "core/bytes/resp.hpp"\n#include <redlock/clock.hpp>\n',
+    'lib/core/engine/engine.hpp':
+        '#include "core/bytes/command.hpp"\n// std::chrono::steady_clock::now() is what core never asks\n'
         'const char* text = "rand() // ";\nvoid on_connect(time_point now);\nint operand(int);\n'
         'virtual double random() = 0;\n'
         'auto lifetime = command.time(0);\nstream.read(1);\nconst int big = 1\'000\'000;\n',
     'lib/net/link.cpp':
-        '#include "core/command.hpp"\n#include <boost/asio.hpp>\n#include <random>\n',
-    'lib/core/quorum.hpp': '#include "command.hpp"\n',
-    'lib/core/quorum.cpp': '#include "quorum.hpp"\n',
-    'lib/core/report.hpp': '',
-    'lib/core/engine.cpp': '#include "engine.hpp"\n',
-    'lib/driver.cpp': '#include "core/engine.hpp"\n',
+        '#include "core/bytes/command.hpp"\n#include <boost/asio.hpp>\n#include <random>\n',
+    'lib/core/masters/quorum.hpp': '#include "core/bytes/command.hpp"\n',
+    'lib/core/masters/quorum.cpp': '#include "quorum.hpp"\n',
+    'lib/core/engine/report.hpp': '',
+    'lib/core/engine/engine.cpp': '#include "engine.hpp"\n',
+    'lib/driver.cpp': '#include "core/engine/engine.hpp"\n',
     'lib/lock.cpp': '#include "net/link.hpp"\n#include <redlock/lock.hpp>\n',
     'lib/net/link.hpp': '',
     'tools/main.cpp': '#include <CLI/CLI.hpp>\n#include <redlock/lock.hpp>\n',
@@ -363,46 +267,44 @@ GOOD = {
 
 BAD = [
     # (file, its text, what the finding says)
-    ('lib/core/command.cpp', '#include <boost/asio.hpp>\n', 'core includes boost/asio.hpp'),
-    ('lib/core/command.cpp', '#include <sys/socket.h>\n', 'core includes sys/socket.h'),
-    ('lib/core/command.cpp', '#include <fmt/format.h>\n', 'only the standard library'),
-    ('lib/core/command.cpp', '#include <mutex>\n', 'core includes <mutex>'),
-    ('lib/core/command.cpp', '#include <hiredis/hiredis.h>\n', 'only resp may include'),
-    ('lib/core/command.cpp', '#include <redlock/lock.hpp>\n', 'which is not plain'),
+    ('lib/core/bytes/command.cpp', '#include <boost/asio.hpp>\n', 'core includes boost/asio.hpp'),
+    ('lib/core/bytes/command.cpp', '#include <sys/socket.h>\n', 'core includes sys/socket.h'),
+    ('lib/core/bytes/command.cpp', '#include <fmt/format.h>\n', 'only the standard library'),
+    ('lib/core/bytes/command.cpp', '#include <mutex>\n', 'core includes <mutex>'),
+    ('lib/core/bytes/command.cpp', '#include <hiredis/hiredis.h>\n', 'only resp may include'),
+    ('lib/core/bytes/command.cpp', '#include <redlock/lock.hpp>\n', 'which is not plain'),
     ('include/redlock/clock.hpp', '#include <boost/asio/post.hpp>\n', 'through redlock/clock.hpp'),
     ('include/redlock/version.hpp', '#include <thread>\n', 'clock.hpp -> redlock/version.hpp'),
-    ('lib/core/command.cpp', '\n\nx = steady_clock::now();\n', 'command.cpp:3: core reads a clock'),
-    ('lib/core/command.cpp', 'clock_gettime(CLOCK_BOOTTIME, &t);\n', 'core reads a clock'),
-    ('lib/core/command.cpp', 'gettimeofday(&t, nullptr);\n', 'core reads a clock'),
-    ('lib/core/command.cpp', 'auto t = std::time(nullptr);\n', 'core reads a clock'),
-    ('lib/core/command.cpp', 'auto t = time(nullptr);\n', 'core reads a clock'),
-    ('lib/core/command.cpp', 'std::random_device d;\n', 'core takes randomness'),
-    ('lib/core/command.cpp', 'int x = rand();\n', 'core takes randomness'),
-    ('lib/core/command.cpp', 'auto e = std::getenv("HOME");\n', 'core reads the environment'),
-    ('lib/core/command.cpp', 'usleep(1);\n', 'core sleeps'),
-    ('lib/core/command.cpp', 'std::this_thread::sleep_for(1ms);\n', 'core sleeps'),
-    ('lib/core/command.cpp', 'std::thread t;\n', 'core uses threads'),
-    ('lib/core/command.cpp', 'std::mutex m;\n', 'core uses threads'),
-    ('lib/core/command.cpp', 'int s = ::socket(1, 2, 3);\n', 'core does I/O'),
-    ('lib/core/command.cpp', 'std::cout << 1;\n', 'core does I/O'),
-    ('lib/core/resp.cpp', '#include "core/command.hpp"\n', 'includes command (rank 1)'),
-    ('lib/core/admission.hpp', '#include "core/engine.hpp"\n', 'includes engine (rank 12)'),
-    ('lib/core/surprise.hpp', '', 'surprise has no rank; add it'),
-    ('lib/core/command.hpp', '#include "quorum.hpp"\n', 'itself: command.hpp -> quorum.hpp -> command'),
-    ('lib/core/attempt.cpp', '#include "quorum.hpp"\n', 'includes another: attempt.cpp -> quorum.hpp'),
-    ('lib/core/wait_queue_releases.cpp', '#include "quorum.hpp"\n', 'another: wait_queue_releases.cpp -> quorum.hpp'),
-    ('lib/core/queries.cpp', '#include "report.hpp"\n', 'a part of the engine includes another: queries.cpp'),
-    ('lib/core/waiting.cpp', '#include "engine.hpp"\n', 'only the engine and the glue'),
-    ('lib/core/engine_callbacks.hpp', '#include "engine.hpp"\n', 'only the engine and the glue'),
-    ('lib/net/link.cpp', '#include "core/engine.hpp"\n', 'only the engine and the glue'),
-    ('lib/core/engine.hpp', '#include "net/link.hpp"\n', 'lib/core includes lib/net/link.hpp'),
-    ('lib/core/engine.hpp', '#include "../net/link.hpp"\n', 'lib/core includes lib/net/link.hpp'),
+    ('lib/core/bytes/command.cpp', '\n\nx = steady_clock::now();\n', 'command.cpp:3: core reads a clock'),
+    ('lib/core/bytes/command.cpp', 'clock_gettime(CLOCK_BOOTTIME, &t);\n', 'core reads a clock'),
+    ('lib/core/bytes/command.cpp', 'gettimeofday(&t, nullptr);\n', 'core reads a clock'),
+    ('lib/core/bytes/command.cpp', 'auto t = std::time(nullptr);\n', 'core reads a clock'),
+    ('lib/core/bytes/command.cpp', 'auto t = time(nullptr);\n', 'core reads a clock'),
+    ('lib/core/bytes/command.cpp', 'std::random_device d;\n', 'core takes randomness'),
+    ('lib/core/bytes/command.cpp', 'int x = rand();\n', 'core takes randomness'),
+    ('lib/core/bytes/command.cpp', 'auto e = std::getenv("HOME");\n', 'core reads the environment'),
+    ('lib/core/bytes/command.cpp', 'usleep(1);\n', 'core sleeps'),
+    ('lib/core/bytes/command.cpp', 'std::this_thread::sleep_for(1ms);\n', 'core sleeps'),
+    ('lib/core/bytes/command.cpp', 'std::thread t;\n', 'core uses threads'),
+    ('lib/core/bytes/command.cpp', 'std::mutex m;\n', 'core uses threads'),
+    ('lib/core/bytes/command.cpp', 'int s = ::socket(1, 2, 3);\n', 'core does I/O'),
+    ('lib/core/bytes/command.cpp', 'std::cout << 1;\n', 'core does I/O'),
+    ('lib/core/masters/admission.hpp', '#include "core/engine/engine.hpp"\n', 'masters includes engine: lib/core/engine/engine.hpp'),
+    ('lib/core/surprise.hpp', '', 'is in none of the folders'),
+    ('lib/core/rooms/surprise.hpp', '', 'is in none of the folders'),
+    ('lib/core/bytes/command.hpp', '#include "core/masters/quorum.hpp"\n', 'itself: command.hpp -> quorum.hpp -> command'),
+    ('lib/core/bytes/command.cpp', '#include "core/masters/quorum.hpp"\n', 'bytes includes masters: lib/core/masters/quorum.hpp'),
+    ('lib/core/engine/waiting.cpp', '#include "engine.hpp"\n', 'only the engine and the glue'),
+    ('lib/core/engine/engine_callbacks.hpp', '#include "engine.hpp"\n', 'only the engine and the glue'),
+    ('lib/net/link.cpp', '#include "core/engine/engine.hpp"\n', 'only the engine and the glue'),
+    ('lib/core/engine/engine.hpp', '#include "net/link.hpp"\n', 'lib/core includes lib/net/link.hpp'),
+    ('lib/core/engine/engine.hpp', '#include "../../net/link.hpp"\n', 'lib/core includes lib/net/link.hpp'),
     ('lib/net/link.cpp', '#include "manager.hpp"\n', 'lib/net includes lib/manager.hpp'),
-    ('include/redlock/lock.hpp', '#include "core/engine.hpp"\n', 'include includes lib/core/'),
+    ('include/redlock/lock.hpp', '#include "core/engine/engine.hpp"\n', 'include includes lib/core/'),
     ('include/redlock/lock.hpp', '#include <hiredis/read.h>\n', 'public header includes hiredis'),
     ('include/redlock/lock.hpp', '#include <fmt/format.h>\n', 'public header includes fmt'),
     ('tools/main.cpp', '#include "../lib/net/link.hpp"\n', 'tools includes lib/net/link.hpp'),
-    ('examples/one.cpp', '#include "core/engine.hpp"\n', 'examples includes lib/core/engine.hpp'),
+    ('examples/one.cpp', '#include "core/engine/engine.hpp"\n', 'examples includes lib/core/engine/engine.hpp'),
     ('bench/bench.cpp', '#include "net/link.hpp"\n', 'bench includes lib/net/link.hpp'),
     ('lib/lock.cpp', '#include "net/gone.hpp"\n', 'net/gone.hpp does not exist'),
 ]

@@ -1,7 +1,7 @@
 #include "virtual_world.hpp"
 
-#include "core/keys.hpp"
-#include "core/membership.hpp"
+#include "core/bytes/keys.hpp"
+#include "core/masters/membership.hpp"
 #include "manager_access.hpp"
 
 #include <boost/asio/detached.hpp>

@@ -1,8 +1,8 @@
 // What is made of an answer: only the answers that the protocol names are votes, and only a sound
 // description of a server lets it vote.
 
-#include "core/admission.hpp"
-#include "core/answer.hpp"
+#include "core/bytes/answer.hpp"
+#include "core/masters/admission.hpp"
 #include "input.hpp"
 #include "require.hpp"
 

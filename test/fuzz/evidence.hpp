@@ -4,8 +4,8 @@
 
 #pragma once
 
-#include "core/resp.hpp"
-#include "core/validity.hpp"
+#include "core/base/validity.hpp"
+#include "core/bytes/resp.hpp"
 
 #include <chrono>
 #include <deque>

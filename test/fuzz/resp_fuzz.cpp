@@ -1,6 +1,6 @@
 // The reply decoder: the same bytes give the same replies, wherever the network cuts them.
 
-#include "core/resp.hpp"
+#include "core/bytes/resp.hpp"
 #include "input.hpp"
 #include "require.hpp"
 

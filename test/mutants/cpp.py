@@ -100,7 +100,7 @@ DECISION = re.compile(r'(?P<no>!?)\bwrong::\w+\s*(?P<then>\|\||&&|.)\s*')
 
 def without_decisions(text):
     """The protocol without the decisions that the simulator takes the wrong way, whose place and form
-    lib/core/decisions.hpp tells. No line moves."""
+    lib/core/base/decisions.hpp tells. No line moves."""
 
     def closing(at, wanted):
         """Where `wanted` stands outside of what opens from `at` on."""
@@ -115,7 +115,7 @@ def without_decisions(text):
                 break
             deep += (one in opens) - (one in closes)
             at = match.end()
-        raise ValueError('a decision is not written as lib/core/decisions.hpp tells')
+        raise ValueError('a decision is not written as lib/core/base/decisions.hpp tells')
 
     def cut(begin, end):
         return text[:begin] + '\n' * text.count('\n', begin, end) + text[end:]
@@ -134,7 +134,7 @@ def without_decisions(text):
             choice = found.end() if found['then'] == '?' else closing(begin, '?') + 1
             text = cut(begin, re.compile(r'\s*').match(text, closing(choice, ':') + 1).end())
         else:
-            raise ValueError(f'a decision is not written as lib/core/decisions.hpp tells: {found[0]}')
+            raise ValueError(f'a decision is not written as lib/core/base/decisions.hpp tells: {found[0]}')
         if inside:  # the brackets were for the decision
             end = closing(begin, ')')
             if re.match(r'\s*(\|\||&&|[:;,)])', text[end + 1 :]) and not re.search(r'\|\||[?]', text[begin:end]):

@@ -200,7 +200,7 @@ def check_list():
 
 def check_project(root):
     """Every file is understood, and each script."""
-    paths = sorted((root / 'lib/core').glob('*.?pp'))
+    paths = sorted((root / 'lib/core').rglob('*.?pp'))
     shared = lua.shared_parts(path.read_text() for path in paths)
     count = 0
     for path in paths:

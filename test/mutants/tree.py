@@ -22,7 +22,7 @@ from mutant import give_names
 HERE = pathlib.Path(__file__).resolve().parent
 CORE = 'lib/core'
 TABLE = 'mutant_scripts.hpp'
-TABLE_IN = 'command.cpp'  # a file of lib/core that every program links
+TABLE_IN = 'bytes/command.cpp'  # a file of lib/core that every program links
 LUA_MACHINE = 'testing/memory/lua_machine.cpp'
 LUA_RUN = re.compile(r'^answer lua_machine::run\([^{]*\{\n', re.M)
 OPTIONS = (
@@ -67,10 +67,10 @@ class Tree:
 
     def find(self):
         found = []
-        paths = sorted((self.root / CORE).glob('*.?pp'))
+        paths = sorted((self.root / CORE).rglob('*.?pp'))
         shared = lua.shared_parts(path.read_text() for path in paths)
         for path in paths:
-            name, text = f'core/{path.name}', path.read_text()
+            name, text = path.relative_to(self.root / 'lib').as_posix(), path.read_text()
             source = self.sources[name] = cpp.Source(name, text)
             self.skipped.update(source.skipped)
             found += source.mutants
@@ -132,7 +132,7 @@ class Tree:
         for name, source in self.sources.items():
             text, where = source.render(self.dropped)
             if where:
-                include = '#include "mutants.hpp"'
+                include = '#include "core/mutants.hpp"'
                 if '#pragma once\n' in text:
                     text = text.replace('#pragma once\n', f'#pragma once {include}\n'.replace(' #', '\n#', 1), 1)
                 else:
@@ -142,7 +142,7 @@ class Tree:
                 where = {line + 1 if line > first else line: spans for line, spans in where.items()}
             text = lua.DECLARED.sub('inline constinit ', text)
             if name == f'core/{TABLE_IN}':
-                text += f'#include "{TABLE}"\n'
+                text += f'#include "core/{TABLE}"\n'
             self.where[name] = where
             write_if_new(self.copy / 'lib' / name, text)
 
@@ -151,10 +151,10 @@ class Tree:
         rows, headers = [], set()
         for name, _, mutants in self.scripts:
             for one in mutants:
-                headers.add(one.file.removeprefix('core/'))
+                headers.add(one.file)
                 text = f'R"lua({one.text})lua"'
                 rows.append(f'    {{0x{one.number:08x}U, {name}, {text}}},\n')
-        includes = ''.join(f'#include "{header}"\n' for header in sorted(headers | {'mutants.hpp'}))
+        includes = ''.join(f'#include "{header}"\n' for header in sorted(headers | {'core/mutants.hpp'}))
         return f'''#pragma once
 
 {includes}
@@ -238,7 +238,7 @@ struct changed_script {{
             # A file that is as it was when it compiled need not be asked again.
             headers = b''.join((self.copy / 'lib' / other).read_bytes() for other in sorted(self.sources) if other.endswith('.hpp'))
             digest = hashlib.sha1((self.copy / 'lib' / name).read_bytes() + headers).hexdigest()
-            mark = checked / pathlib.Path(name).name
+            mark = checked / name.replace('/', '_')
             if mark.exists() and mark.read_text() == digest:
                 return name, 0, ''
             status, output = self.run(

@@ -1,7 +1,7 @@
 #include "client.hpp"
 
-#include "core/keys.hpp"
-#include "core/membership.hpp"
+#include "core/bytes/keys.hpp"
+#include "core/masters/membership.hpp"
 
 #include <redlock/error.hpp>
 

@@ -1,12 +1,12 @@
 // The simulated master against a real redis-server: random commands, and the scripts of both
 // protocols, must be answered alike, word for word.
 
-#include "core/fair_queue_scripts.hpp"
-#include "core/form_scripts.hpp"
-#include "core/guarded_scripts.hpp"
-#include "core/heal_scripts.hpp"
-#include "core/keys.hpp"
-#include "core/scripts.hpp"
+#include "core/bytes/fair_queue_scripts.hpp"
+#include "core/bytes/form_scripts.hpp"
+#include "core/bytes/guarded_scripts.hpp"
+#include "core/bytes/heal_scripts.hpp"
+#include "core/bytes/keys.hpp"
+#include "core/bytes/scripts.hpp"
 #include "memory.hpp"
 #include "random.hpp"
 #include "real_master.hpp"

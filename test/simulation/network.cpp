@@ -1,8 +1,8 @@
 #include "network.hpp"
 
-#include "core/guarded_scripts.hpp"
-#include "core/keys.hpp"
-#include "core/member_list.hpp"
+#include "core/bytes/guarded_scripts.hpp"
+#include "core/bytes/keys.hpp"
+#include "core/masters/member_list.hpp"
 
 #include <charconv>
 

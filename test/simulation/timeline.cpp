@@ -1,8 +1,8 @@
 #include "timeline.hpp"
 
-#include "core/guarded_scripts.hpp"
-#include "core/heal_scripts.hpp"
-#include "core/scripts.hpp"
+#include "core/bytes/guarded_scripts.hpp"
+#include "core/bytes/heal_scripts.hpp"
+#include "core/bytes/scripts.hpp"
 
 #include <cstdio>
 

@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "core/engine.hpp"
+#include "core/engine/engine.hpp"
 
 #include <chrono>
 #include <cstddef>

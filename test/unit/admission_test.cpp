@@ -1,4 +1,4 @@
-#include "core/admission.hpp"
+#include "core/masters/admission.hpp"
 #include "support/test.hpp"
 
 #include <limits>

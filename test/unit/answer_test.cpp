@@ -1,4 +1,4 @@
-#include "core/answer.hpp"
+#include "core/bytes/answer.hpp"
 #include "support/test.hpp"
 
 #include <limits>

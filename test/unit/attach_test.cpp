@@ -1,6 +1,6 @@
 // Attaching to a lock that was taken elsewhere: what a majority confirms is held, what it has seen
 // gone is not, and what is in doubt is left alone.
-#include "core/guarded_scripts.hpp"
+#include "core/bytes/guarded_scripts.hpp"
 #include "shared_call.hpp"
 #include "virtual_quorum.hpp"
 

@@ -1,6 +1,6 @@
 // Attempts alone: which masters they ask, and what follows from the replies.
 
-#include "core/attempt.hpp"
+#include "core/locks/attempt.hpp"
 #include "virtual_quorum.hpp"
 
 namespace attempt_test { namespace {

@@ -1,4 +1,4 @@
-#include "core/backoff.hpp"
+#include "core/base/backoff.hpp"
 #include "support/test.hpp"
 
 #include <limits>

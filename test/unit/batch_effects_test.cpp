@@ -1,7 +1,7 @@
 // A call for several locks does what as many calls for one lock each do, in the same order: random
 // calls on random keys, on real Lua.
 
-#include "core/guarded_scripts.hpp"
+#include "core/bytes/guarded_scripts.hpp"
 #include "memory/server.hpp"
 #include "support/test.hpp"
 

@@ -1,6 +1,6 @@
 // Native acquires of the guarded protocol: SETs, and the certificate that follows them.
 
-#include "core/keys.hpp"
+#include "core/bytes/keys.hpp"
 #include "waiters.hpp"
 
 #include <catch2/generators/catch_generators.hpp>

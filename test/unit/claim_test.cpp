@@ -1,6 +1,6 @@
 // A claim and its phases: one at a time, and what only one needs is gone in the next.
 
-#include "core/claim.hpp"
+#include "core/locks/claim.hpp"
 #include "support/test.hpp"
 
 namespace claim_test { namespace {

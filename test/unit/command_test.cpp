@@ -1,7 +1,7 @@
-#include "core/command.hpp"
-#include "core/guarded_scripts.hpp"
-#include "core/heal_scripts.hpp"
-#include "core/scripts.hpp"
+#include "core/bytes/command.hpp"
+#include "core/bytes/guarded_scripts.hpp"
+#include "core/bytes/heal_scripts.hpp"
+#include "core/bytes/scripts.hpp"
 #include "support/test.hpp"
 
 namespace command_test { namespace {

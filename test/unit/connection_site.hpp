@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "core/connection.hpp"
+#include "core/masters/connection.hpp"
 #include "support/test.hpp"
 #include "virtual_master.hpp"
 #include "virtual_quorum.hpp"

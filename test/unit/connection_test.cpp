@@ -1,7 +1,7 @@
 // Connections on a virtual clock: the introduction, the order of replies, the end.
 
 #include "connection_site.hpp"
-#include "core/answer.hpp"
+#include "core/bytes/answer.hpp"
 
 namespace connection_test { namespace {
 

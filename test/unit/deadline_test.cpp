@@ -1,6 +1,6 @@
 // A lease without an engine: its deadline, what is due for it, its extensions and why it is lost.
 
-#include "core/lease.hpp"
+#include "core/locks/lease.hpp"
 #include "support/test.hpp"
 
 namespace deadline_test { namespace {

@@ -1,4 +1,4 @@
-#include "core/extension_round.hpp"
+#include "core/locks/extension_round.hpp"
 #include "support/test.hpp"
 
 #include <numeric>

@@ -1,7 +1,7 @@
 // Turns on a virtual clock: when the queue is asked, and what comes of its answers. The queue here
 // is the virtual master's; that of a real one is seen in test/integration/fairness_test.cpp.
 
-#include "core/fair_queue_scripts.hpp"
+#include "core/bytes/fair_queue_scripts.hpp"
 #include "virtual_quorum.hpp"
 
 #include <catch2/generators/catch_generators.hpp>

@@ -1,7 +1,7 @@
 // Names of keys: the part that a cluster hashes, and several of them in one text.
 
-#include "core/form.hpp"
-#include "core/keys.hpp"
+#include "core/bytes/form.hpp"
+#include "core/bytes/keys.hpp"
 #include "support/test.hpp"
 
 #include <redlock/admin.hpp>

@@ -1,4 +1,4 @@
-#include "core/guarded_scripts.hpp"
+#include "core/bytes/guarded_scripts.hpp"
 #include "virtual_quorum.hpp"
 
 namespace lease_test { namespace {

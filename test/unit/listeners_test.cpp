@@ -1,7 +1,7 @@
-// Where releases are published: core/listeners.hpp, and what the engine makes of it.
+// Where releases are published: core/masters/listeners.hpp, and what the engine makes of it.
 
-#include "core/keys.hpp"
-#include "core/listeners.hpp"
+#include "core/bytes/keys.hpp"
+#include "core/masters/listeners.hpp"
 #include "waiters.hpp"
 
 #include <catch2/generators/catch_generators.hpp>

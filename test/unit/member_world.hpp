@@ -2,9 +2,9 @@
 
 #pragma once
 
-#include "core/guarded_scripts.hpp"
-#include "core/membership.hpp"
-#include "core/settings.hpp"
+#include "core/bytes/guarded_scripts.hpp"
+#include "core/masters/membership.hpp"
+#include "core/masters/settings.hpp"
 #include "memory/lua_machine.hpp"
 #include "memory/server.hpp"
 #include "support/test.hpp"

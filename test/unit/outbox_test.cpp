@@ -1,7 +1,7 @@
 // Which commands share a call, in which order the calls leave, and what they say.
 
-#include "core/guarded_scripts.hpp"
-#include "core/outbox.hpp"
+#include "core/bytes/guarded_scripts.hpp"
+#include "core/locks/outbox.hpp"
 #include "support/test.hpp"
 #include "virtual_master.hpp"
 

@@ -2,9 +2,9 @@
 
 #pragma once
 
-#include "core/engine_callbacks.hpp"
-#include "core/essentials.hpp"
-#include "core/queries.hpp"
+#include "core/engine/engine_callbacks.hpp"
+#include "core/engine/essentials.hpp"
+#include "core/engine/queries.hpp"
 #include "quorum_site.hpp"
 #include "support/test.hpp"
 

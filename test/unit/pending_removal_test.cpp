@@ -1,9 +1,9 @@
 // What a claim owes the masters after its end, and the ledger of all of that: without an engine.
 
-#include "core/claim_record.hpp"
-#include "core/removal.hpp"
-#include "core/removal_limits.hpp"
-#include "core/slot_map.hpp"
+#include "core/base/slot_map.hpp"
+#include "core/locks/claim_record.hpp"
+#include "core/locks/removal.hpp"
+#include "core/locks/removal_limits.hpp"
 #include "support/test.hpp"
 
 namespace pending_removal_test { namespace {

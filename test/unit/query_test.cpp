@@ -1,4 +1,4 @@
-#include "core/keys.hpp"
+#include "core/bytes/keys.hpp"
 #include "waiters.hpp"
 
 namespace query_test { namespace {

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "core/quorum.hpp"
+#include "core/masters/quorum.hpp"
 #include "support/test.hpp"
 #include "virtual_master.hpp"
 #include "virtual_quorum.hpp"

@@ -1,9 +1,9 @@
 // The record of each master: the very scripts, in Lua, and engines whose masters run them. Nothing
 // is granted by a server that is not known to have remembered for a quarantine.
 
-#include "core/form_scripts.hpp"
-#include "core/guarded_scripts.hpp"
-#include "core/keys.hpp"
+#include "core/bytes/form_scripts.hpp"
+#include "core/bytes/guarded_scripts.hpp"
+#include "core/bytes/keys.hpp"
 #include "memory/lua_machine.hpp"
 #include "memory/server.hpp"
 #include "virtual_quorum.hpp"

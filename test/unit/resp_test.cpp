@@ -1,5 +1,5 @@
-#include "core/append_command.hpp"
-#include "core/resp.hpp"
+#include "core/bytes/append_command.hpp"
+#include "core/bytes/resp.hpp"
 #include "support/test.hpp"
 
 #include <random>

@@ -1,4 +1,4 @@
-#include "core/ring_buffer.hpp"
+#include "core/base/ring_buffer.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,5 +1,5 @@
-#include "core/round.hpp"
-#include "core/validity.hpp"
+#include "core/base/validity.hpp"
+#include "core/locks/round.hpp"
 #include "support/test.hpp"
 
 #include <numeric>

@@ -9,11 +9,11 @@
 // $ the token of the caller; only a part of that is published. Without a word of it, the master
 // has the record of one that remembers for 100 s. `error` is the answer that a key has another
 // type, and `wrong` the same about one lock of a call for several.
-#include "core/fair_queue_scripts.hpp"
-#include "core/form_scripts.hpp"
-#include "core/guarded_scripts.hpp"
-#include "core/heal_scripts.hpp"
-#include "core/scripts.hpp"
+#include "core/bytes/fair_queue_scripts.hpp"
+#include "core/bytes/form_scripts.hpp"
+#include "core/bytes/guarded_scripts.hpp"
+#include "core/bytes/heal_scripts.hpp"
+#include "core/bytes/scripts.hpp"
 #include "memory/server.hpp"
 #include "support/test.hpp"
 

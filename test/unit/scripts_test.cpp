@@ -1,4 +1,4 @@
-#include "core/scripts.hpp"
+#include "core/bytes/scripts.hpp"
 #include "support/test.hpp"
 
 namespace scripts_test {

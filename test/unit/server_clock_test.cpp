@@ -1,4 +1,4 @@
-#include "core/server_clock.hpp"
+#include "core/masters/server_clock.hpp"
 #include "support/test.hpp"
 
 namespace server_clock_test { namespace {

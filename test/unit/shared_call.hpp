@@ -1,8 +1,9 @@
-// Replies to calls for several locks (core/outbox.hpp), for tests that say what one lock gets.
+// Replies to calls for several locks (core/locks/outbox.hpp), for tests that say what one lock
+// gets.
 
 #pragma once
 
-#include "core/guarded_scripts.hpp"
+#include "core/bytes/guarded_scripts.hpp"
 
 #include <charconv>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "core/slot_map.hpp"
+#include "core/base/slot_map.hpp"
 #include "support/test.hpp"
 
 #include <random>

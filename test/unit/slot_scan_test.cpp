@@ -1,4 +1,4 @@
-#include "core/slot_scans.hpp"
+#include "core/engine/slot_scans.hpp"
 #include "support/test.hpp"
 
 namespace slot_scan_test { namespace {

@@ -1,6 +1,6 @@
 // The search of an acquire for free slots, alone: what it tries, and when it gives up.
 
-#include "core/slot_search.hpp"
+#include "core/waiting/slot_search.hpp"
 #include "support/test.hpp"
 
 namespace slot_search_test { namespace {

@@ -1,7 +1,7 @@
 // What a scan makes of the masters' answers: which slots are free, and which owners have the
 // others.
 
-#include "core/slot_search.hpp"
+#include "core/waiting/slot_search.hpp"
 #include "support/test.hpp"
 
 namespace census_test { namespace {

@@ -1,13 +1,13 @@
 // What the core keeps of claims, wait queues and operations: as it is when new, and when it is used
 // again.
 
-#include "core/claim.hpp"
-#include "core/command.hpp"
-#include "core/keys.hpp"
-#include "core/operation.hpp"
-#include "core/queries.hpp"
-#include "core/settings.hpp"
-#include "core/wait_queues.hpp"
+#include "core/bytes/command.hpp"
+#include "core/bytes/keys.hpp"
+#include "core/engine/queries.hpp"
+#include "core/locks/claim.hpp"
+#include "core/masters/settings.hpp"
+#include "core/waiting/operation.hpp"
+#include "core/waiting/wait_queues.hpp"
 #include "quorum_site.hpp"
 #include "support/test.hpp"
 

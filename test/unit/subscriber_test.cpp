@@ -1,4 +1,4 @@
-#include "core/subscriber.hpp"
+#include "core/masters/subscriber.hpp"
 #include "virtual_quorum.hpp"
 
 namespace subscriber_test { namespace {

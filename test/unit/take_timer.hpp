@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "core/timers.hpp"
+#include "core/base/timers.hpp"
 
 namespace unit {
 

@@ -1,4 +1,4 @@
-#include "core/timers.hpp"
+#include "core/base/timers.hpp"
 #include "support/test.hpp"
 #include "take_timer.hpp"
 

@@ -1,4 +1,4 @@
-#include "core/validity.hpp"
+#include "core/base/validity.hpp"
 #include "support/test.hpp"
 
 #include <limits>

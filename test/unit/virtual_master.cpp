@@ -1,6 +1,6 @@
 #include "virtual_master.hpp"
 
-#include "core/fair_queue_scripts.hpp"
+#include "core/bytes/fair_queue_scripts.hpp"
 
 namespace unit {
 

@@ -3,8 +3,8 @@
 
 #pragma once
 
-#include "core/scripts.hpp"
-#include "core/validity.hpp"
+#include "core/base/validity.hpp"
+#include "core/bytes/scripts.hpp"
 #include "memory/server.hpp"
 
 #include <chrono>

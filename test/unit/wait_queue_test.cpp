@@ -1,6 +1,6 @@
 // A wait queue alone: which waiter is next, and what it decides for its front.
 
-#include "core/wait_queue.hpp"
+#include "core/waiting/wait_queue.hpp"
 #include "support/test.hpp"
 
 #include <list>

@@ -1,6 +1,6 @@
 #include "lua_machine.hpp"
 
-#include "core/sha1.hpp"
+#include "core/bytes/sha1.hpp"
 
 #include <cstdio>
 #include <lua.hpp>

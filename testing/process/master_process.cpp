@@ -254,7 +254,7 @@ void master_process::declare_new(const std::string& key_prefix) const {
     const std::size_t begin = at + field.size();
     const std::string run_id = info.substr(begin, info.find_first_of("\r\n", begin) - begin);
     // A record with memory since 1970 and no quarantine; the format is in
-    // lib/core/guarded_scripts.hpp.
+    // lib/core/bytes/guarded_scripts.hpp.
     const std::string said = command({"SET", key_prefix + ":epoch", "3 " + run_id + " - 0 0 0"});
     if (said != "OK") {
         throw std::runtime_error("the record is refused: " + said);

@@ -1,10 +1,10 @@
 #include "variants.hpp"
 
-#include "core/decisions.hpp"
-#include "core/form_scripts.hpp"
-#include "core/guarded_scripts.hpp"
-#include "core/heal_scripts.hpp"
-#include "core/scripts.hpp"
+#include "core/base/decisions.hpp"
+#include "core/bytes/form_scripts.hpp"
+#include "core/bytes/guarded_scripts.hpp"
+#include "core/bytes/heal_scripts.hpp"
+#include "core/bytes/scripts.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -1,7 +1,7 @@
 // Every known bug of the protocol breaks a promise, and the protocol without it keeps them where
 // the bug was found.
 
-#include "core/decisions.hpp"
+#include "core/base/decisions.hpp"
 #include "focused.hpp"
 #include "killing.hpp"
 #include "support/test.hpp"

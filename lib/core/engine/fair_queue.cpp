@@ -1,0 +1,116 @@
+#include "fair_queue.hpp"
+
+#include "core/base/hex.hpp"
+#include "core/bytes/command_parts.hpp"
+#include "core/bytes/fair_queue_scripts.hpp"
+#include "core/bytes/keys.hpp"
+
+#include <array>
+#include <string>
+#include <utility>
+
+namespace redlock::core {
+
+bool fair_queue::ask(wait_queue& waiters, const acquire_options& front, time_point now) {
+    queue_ticket& place = waiters.place;
+    if (!place.wanted(front, now)) {
+        return false;
+    }
+    const std::size_t queue_master = masters_.queue_master_of(waiters.key);
+    if (queue_master != place.queue_master) {
+        // The queue has moved to another master: every client that sees the same masters starts
+        // again there.
+        leave(waiters, now);
+    }
+    if (queue_master == nobody || masters_[queue_master].link->overloaded()) {
+        return false;
+    }
+    if (place.waiter.empty()) {
+        std::array<unsigned char, 10> name{};
+        host_.random(name);
+        place.waiter.resize(2 * name.size());
+        write_hex(name, place.waiter);
+    }
+    place.ask(queue_master);
+    send(waiters, now);
+    return true;
+}
+
+void fair_queue::send(const wait_queue& waiters, time_point now) {
+    call(waiters, command_kind::take_turn, turn_take, decimal(rules_.place_lease().count()), now);
+}
+
+// The scripts look at the lock: removals of this turn come first.
+void fair_queue::call(
+    const wait_queue& waiters,
+    command_kind kind,
+    const script& what,
+    std::string_view argument,
+    time_point now) {
+    sender_.flush();
+    const queue_ticket& place = waiters.place;
+    const command_variant how = masters_[place.queue_master].link->commands().script(kind);
+    std::string queue;
+    assign_queue_key(queue, rules_.key_prefix, resource_of(waiters.key, rules_.key_prefix));
+    std::string places;
+    assign_places_key(places, queue);
+    sender_.send(
+        place.queue_master,
+        {verb(how), body(how, what), "3", waiters.key, queue, places, place.waiter, argument},
+        {.kind = kind, .how = how, .round = place.round, .subject = waiters.self},
+        now);
+}
+
+fair_queue::turn
+fair_queue::answered(wait_queue* waiters, const arrival& at, const reply* answered) {
+    const answer got = answered != nullptr ? read_turn(*answered, at.command.how) : answer{};
+    if (answered != nullptr) {
+        masters_[at.master].link->learn(at.command, *answered, got);
+    }
+    if (at.command.kind == command_kind::leave_queue) {
+        --leaving_; // if it was not understood, the ticket expires
+        return {};
+    }
+    if (waiters == nullptr || at.command.round != waiters->place.round) {
+        return {}; // the ticket was given up; its leave command follows
+    }
+    if (answered == nullptr) {
+        return {turn::what::none}; // another master may keep the queue
+    }
+    if (got.use_eval) {
+        send(*waiters, at.now);
+        return {};
+    }
+    if (got.said != vote::granted && got.said != vote::held) {
+        give_up(*waiters, answered->is_error() ? answered->text : "unexpected reply", at.now);
+        return {turn::what::none};
+    }
+    waiters->place.answered(got.said == vote::granted || got.counter == 0, at.sent);
+    return {got.said == vote::granted ? turn::what::come : turn::what::wait, got};
+}
+
+void fair_queue::give_up(wait_queue& waiters, std::string_view why, time_point now) {
+    const std::size_t queue_master = waiters.place.queue_master;
+    if (!std::exchange(masters_[queue_master].queue_refused, true) && host_.logs(log_level::info)) {
+        host_.log(
+            log_level::info,
+            rules_.names[queue_master]
+                + ": keeps no queue, so the order is not that of arrival: " + std::string(why));
+    }
+    waiters.place.refused(later(now, rules_.health_check_interval));
+}
+
+void fair_queue::leave(wait_queue& waiters, time_point now) {
+    queue_ticket& place = waiters.place;
+    if (place.queue_master != nobody && masters_[place.queue_master].link->up()) {
+        std::string channel; // empty: publishes nothing
+        if (rules_.pushes) {
+            assign_channel(channel, waiters.key);
+        }
+        ++leaving_;
+        call(waiters, command_kind::leave_queue, turn_leave, channel, now);
+    }
+    place.leave();
+}
+
+} // namespace redlock::core

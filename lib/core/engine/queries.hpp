@@ -1,0 +1,76 @@
+// The queries of callers in flight: sends their commands, and reports their results.
+
+#pragma once
+
+#include "core/base/validity.hpp"
+#include "core/bytes/command.hpp"
+#include "core/bytes/resp.hpp"
+#include "essentials.hpp"
+
+#include <redlock/diagnostics.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redlock::core {
+
+/// A query of the owner of a lock: GET and PTTL on every connected master, and a verdict. Sends
+/// nothing itself.
+class query {
+public:
+    handle self;
+    timer wake;
+    std::uint64_t cookie = 0; // identifies it for the host
+    lock_status result;
+
+    void begin(std::size_t masters) {
+        result.masters.resize(masters);
+        owners_.resize(masters);
+    }
+    /// Both commands were sent to one more master.
+    void asked() noexcept { pending_ += 2; }
+    /// `no_vote`: why the master may not vote now; empty if it may. Such a master may have lost the
+    /// key, so it does not show that the lock is free.
+    void answered(
+        std::size_t master, command_kind kind, const reply& answer, std::string_view no_vote = {});
+    /// The connection broke before the reply to one of them.
+    void dropped(std::size_t master, std::string_view why);
+    /// Whether all replies are there.
+    bool complete() const noexcept { return pending_ == 0; }
+    /// Decides by the replies so far. Only those of `members` count; other masters have no vote.
+    void decide(master_set members, std::size_t quorum);
+
+    void reset() {
+        result = {};
+        owners_.clear();
+        pending_ = 0;
+    }
+
+private:
+    std::vector<std::string> owners_; // the tokens that were found
+    std::size_t pending_ = 0;
+};
+
+class queries : essentials {
+public:
+    explicit queries(const essentials& with) noexcept : essentials(with) {}
+
+    /// Asks every connected master for the owner of a lock.
+    void ask(std::uint64_t cookie, std::string_view resource, time_point now);
+    /// The reply to one of the commands; null if the connection broke before.
+    void answered(const arrival& at, const reply* answer);
+    /// The time of a query is up: reports what is known.
+    void due(std::uint32_t index);
+    /// Reports what is known to all callers.
+    void end_all();
+
+private:
+    void end(query& asked);
+
+    pool<query> queries_;
+};
+
+} // namespace redlock::core

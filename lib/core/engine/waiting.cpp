@@ -1,0 +1,285 @@
+#include "waiting.hpp"
+
+#include "core/base/decisions.hpp"
+#include "core/bytes/keys.hpp"
+
+#include <algorithm>
+
+namespace redlock::core {
+
+wait_view waiting::view_of(const wait_queue& waiters, time_point now) {
+    const claim* const holder = held_here(waiters);
+    return {
+        .rules = rules_,
+        .now = now,
+        .round_trip = masters_.round_trip(),
+        .arbiter = masters_.arbiter_of(waiters.key),
+        .notified = masters_.notified_by_quorum(),
+        .ready = masters_.ready(),
+        .held_until = holder != nullptr ? std::optional(holder->acts_until()) : std::nullopt,
+        .quorum = masters_.needed()};
+}
+
+// The lease of this process that a queue waits for, or null. A lost lease counts until its holder
+// has released it or must have stopped.
+const claim* waiting::held_here(const wait_queue& waiters) {
+    const claim* const holder = claims_.find(waiters.holder);
+    return holder != nullptr && holder->acts() ? holder : nullptr;
+}
+
+void waiting::wake(const wait_queue& waiters, time_point due) {
+    if (due != forever) {
+        timers_.set(waiters.front()->wake, due);
+    }
+}
+
+waiting::step waiting::join(operation& wanted, time_point now) {
+    wait_queue* const found = queues_.find(wanted.form, wanted.key);
+    wait_queue& mine = found != nullptr ? *found : queues_.create(wanted.form, wanted.key);
+    mine.pool = wanted.slots != 0;
+    const bool is_front = mine.join(wanted);
+    if (rules_.contention_warning != 0 && mine.length() == rules_.contention_warning + 1) {
+        host_.contention(shown(mine.form, mine.key, rules_.key_prefix), mine.length());
+    }
+    if (!is_front) {
+        std::string().swap(wanted.key); // there may be very many
+        timers_.set(wanted.wake, wanted.wait_until);
+    } else if (!take_turn(wanted, now)) {
+        const claim* const holder = held_here(mine);
+        if (holder == nullptr) {
+            return yield(wanted, now);
+        }
+        pause(wanted, holder->acts_until(), now);
+    }
+    return step::wait;
+}
+
+void waiting::leave(operation& wanted, time_point now) {
+    wait_queue* const mine = wanted.queue;
+    if (mine == nullptr) {
+        return;
+    }
+    const auto name = [&](operation& one) {
+        if (one.key.empty()) {
+            one.key = mine->key;
+        }
+    };
+    name(wanted);
+    const bool was_front = mine->leave(wanted);
+    if (mine->empty()) {
+        turns_.leave(*mine, now);
+        if (mine->watched) {
+            queues_.unwatch(*mine, now);
+            sender_.write_soon();
+        }
+        end_if_unused(*mine);
+    } else if (!wrong::leaver_blocks_its_queue && was_front) {
+        operation& next = *front_of(*mine);
+        name(next);
+        if (next.options.order != fairness::fifo) {
+            turns_.leave(*mine, now);
+        }
+        pause(next, mine->promoted(view_of(*mine, now)), now);
+    }
+}
+
+// An empty queue stays while a lease is held that it handed off: the next waiter waits for that
+// lease, and the series of local handoffs continues.
+void waiting::end_if_unused(wait_queue& waiters) {
+    if (waiters.empty() && (waiters.handed_since == never || held_here(waiters) == nullptr)) {
+        queues_.destroy(waiters);
+    }
+}
+
+waiting::step waiting::due(operation& front, time_point now) {
+    if (take_turn(front, now)) {
+        return step::wait;
+    }
+    return front.queue->due(view_of(*front.queue, now));
+}
+
+void waiting::pause(operation& front, time_point until, time_point now) {
+    if (front.search) {
+        front.search->stop();
+    }
+    wait_queue& mine = *front.queue;
+    timers_.set(front.wake, mine.pause(until, view_of(mine, now), random_));
+}
+
+void waiting::time_out(operation& wanted, time_point now) {
+    if (const wait_queue* const mine = wanted.queue) {
+        const operation& first = *front_of(*mine);
+        const claim* const attempt =
+            first.stage == operation::phase::attempting ? claims_.find(first.attempt) : nullptr;
+        const bool outage =
+            attempt != nullptr && attempt->asking().asked_all()
+            && !attempt->asking().works(
+                *attempt, masters_.may_be_slow(attempt->asked_at, now), masters_.needed());
+        mine->time_out(wanted, outage ? &attempt->votes : nullptr, held_here(*mine) != nullptr);
+    }
+}
+
+void waiting::won(operation& wanted, const claim& lease, time_point now) {
+    wait_queue& mine = *wanted.queue;
+    mine.holder = mine.pool ? handle() : lease.self;
+    turns_.leave(mine, now);
+    leave(wanted, now);
+}
+
+// --- After an attempt ----------------------------------------------------------------------------
+
+time_point waiting::failed(operation& front, const claim& attempt, time_point now) {
+    wait_queue& mine = *front.queue;
+    if (front.outcome != errc::contended) {
+        turns_.leave(mine, now); // so that other processes do not wait for it
+    }
+    const bool full = attempt.asking().asked_all();
+    const std::optional<time_point> due = mine.failed(
+        full, attempt.asking().count().granted(), attempt.votes, view_of(mine, now), random_);
+    if (due) {
+        if (front.splits > 0) {
+            watch(mine, now); // a process that releases the lock yields to subscribers only
+        }
+        return *due;
+    }
+    const bool missed = watch(mine, now);
+    if (!missed) {
+        ask_lease_left(front, attempt, now);
+    }
+    return mine.refused(missed, attempt.votes, view_of(mine, now), random_);
+}
+
+waiting::step waiting::no_slot(operation& front, time_point now) {
+    wait_queue& mine = *front.queue;
+    mine.found(front.outcome, front.last);
+    front.search->stop();
+    if (front.outcome == errc::contended) {
+        if (mine.take_notified()) {
+            return step::ask;
+        }
+        watch(mine, now);
+    }
+    pause(front, mine.no_slot(view_of(mine, now), random_), now);
+    return step::wait;
+}
+
+// Returns true if a notification may have been missed.
+bool waiting::watch(wait_queue& waiters, time_point now) {
+    if (!rules_.pushes || waiters.watched) {
+        return false;
+    }
+    sender_.write_soon();
+    return queues_.watch(waiters, now);
+}
+
+// The reply to a script contains the holder's remaining lease, and that to a SET does not. A
+// waiter asks one master for it: the arbiter, if that refused.
+void waiting::ask_lease_left(operation& front, const claim& attempt, time_point now) {
+    const std::size_t arbiter = masters_.arbiter_of(attempt.key);
+    std::size_t who = nobody;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        const bool holds = attempt.votes.of[i].said == vote::held && masters_[i].link->up();
+        who = holds && (who == nobody || i == arbiter) ? i : who;
+    }
+    if (who == nobody || front.queue->pool || !sender::sets_natively(attempt)) {
+        return;
+    }
+    sender_.send(
+        who, {"PTTL", attempt.key}, {.kind = command_kind::lease_left, .subject = front.self}, now);
+}
+
+void waiting::lease_left(operation* wanted, const arrival& at, const reply* answered) {
+    if (answered == nullptr || wanted == nullptr || wanted->queue == nullptr
+        || wanted->queue->front() != wanted || wanted->stage != operation::phase::paused) {
+        return;
+    }
+    const auto left = read_lease_left(*answered);
+    const auto due =
+        left ? wanted->queue->told_left(at.master, *left, view_of(*wanted->queue, at.now), random_)
+             : std::nullopt;
+    if (due) {
+        pause(*wanted, *due, at.now);
+    }
+}
+
+// --- Turns ---------------------------------------------------------------------------------------
+
+bool waiting::take_turn(operation& front, time_point now) {
+    if (!turns_.ask(*front.queue, front.options, now)) {
+        return false;
+    }
+    front.stage = operation::phase::turning;
+    timers_.set(front.wake, std::min(later(now, rules_.master_timeout), front.wait_until));
+    return true;
+}
+
+waiting::front_step waiting::turn_answered(const arrival& at, const reply* answered) {
+    wait_queue* const mine = queues_.find(at.command.subject);
+    const fair_queue::turn what = turns_.answered(mine, at, answered);
+    using next = fair_queue::turn::what;
+    operation* const front = what.next == next::nothing ? nullptr : front_of(*mine);
+    if (front == nullptr || front->stage != operation::phase::turning) {
+        return {}; // the front has continued without a turn
+    }
+    if (what.next == next::none) {
+        return {front, due(*front, at.now)};
+    }
+    if (what.next == next::wait || held_here(*mine) != nullptr) {
+        return {front, wait_for_turn(*front, what.got, at.now)};
+    }
+    front->ask_arbiter = false; // it has just replied
+    return {front, step::ask};
+}
+
+waiting::step waiting::wait_for_turn(operation& front, const answer& got, time_point now) {
+    wait_queue& mine = *front.queue;
+    const auto left = got.said == vote::held ? got.left.value_or(lease_unknown) : lease_unknown;
+    const step next = mine.must_wait(got.counter, left, view_of(mine, now));
+    if (next == step::ask) {
+        return due(front, now);
+    }
+    if (next == step::wait) {
+        watch(mine, now);
+        pause(front, mine.turn_by(left, view_of(mine, now), random_), now);
+    }
+    return next;
+}
+
+// --- Masters -------------------------------------------------------------------------------------
+
+bool waiting::notified(
+    wait_queue& mine, std::size_t master, std::string_view release, time_point now) {
+    const claim* const attempt = claims_.find(front_of(mine)->attempt);
+    const bool granted = attempt != nullptr && attempt->votes.of[master].said == vote::granted;
+    const time_point due = mine.notified(master, release, granted, view_of(mine, now));
+    wake(mine, due);
+    return due != forever && mine.acts();
+}
+
+void waiting::listen(std::string_view resource, bool subscribes, time_point now) {
+    std::string key;
+    assign_lock_key(key, rules_.key_prefix, resource);
+    if (queues_.listen(key) && rules_.pushes && subscribes) {
+        queues_.subscribe(key, now);
+        sender_.write_soon();
+    }
+}
+
+void waiting::unlisten(std::string_view resource, time_point now) {
+    std::string key;
+    assign_lock_key(key, rules_.key_prefix, resource);
+    if (queues_.unlisten(key, now)) {
+        sender_.write_soon();
+    }
+}
+
+void waiting::poll_soon(operation& front, time_point now) {
+    wait_queue& mine = *front.queue;
+    wake(mine, mine.poll_soon(view_of(mine, now), random_));
+}
+
+void waiting::outage_over(operation& front, time_point now) {
+    wake(*front.queue, front.queue->outage_over({rules_, now}, random_));
+}
+
+} // namespace redlock::core

@@ -1,0 +1,104 @@
+// What the end of a lease of this process means to its waiters, and to those of other processes.
+
+#include "core/base/decisions.hpp"
+#include "core/base/hash.hpp"
+#include "waiting.hpp"
+
+namespace redlock::core {
+
+// A process that has just released a lock for which others wait pauses first. The notification of
+// another release ends the pause. The one of its own release may arrive during the pause as well.
+waiting::step waiting::yield(operation& front, time_point now) {
+    wait_queue& mine = *front.queue;
+    const time_point until = yields_until(mine.form, mine.key);
+    if (now >= until) {
+        return step::ask;
+    }
+    const std::uint64_t lock = hash_of_key(mine.key);
+    mine.released(sender_.heard().own_release(lock), never, until, view_of(mine, now));
+    mine.others_first = sender_.heard().others(lock);
+    mine.asked_all(now);
+    watch(mine, now);
+    front.ask_arbiter = true;
+    pause(front, until, now);
+    return step::wait;
+}
+
+time_point waiting::yields_until(lock_form form, std::string_view key) const noexcept {
+    const listeners& heard = sender_.heard();
+    return !wrong::releaser_asks_at_once && heard.yields() && form == lock_form::exclusive
+               ? heard.yields_until(hash_of_key(key))
+               : never;
+}
+
+operation* waiting::next_owner(claim& lease, time_point now) {
+    wait_queue* const mine = find(lease);
+    if (mine == nullptr || mine->empty()) {
+        return nullptr;
+    }
+    time_point& since = lease.is_slot() ? lease.more->handed_since : mine->handed_since;
+    offered_lease offer{
+        .lasts_until = lease.votes.lasts_until(masters_.needed()),
+        .ttl = lease.ttl,
+        .fencing = lease.fencing,
+        .transferable = !rules_.guarded() || !sender::sets_natively(lease),
+        .handed_since = since};
+    if (lease.is_slot()) {
+        offer.slots = static_cast<std::uint32_t>(lease.more->numbers.size());
+        offer.highest = lease.more->numbers.back();
+    }
+    waiter* const chosen = mine->hand(offer, {rules_, now, masters_.round_trip()});
+    if (chosen != nullptr) {
+        since = since == never ? now : since;
+    }
+    return static_cast<operation*>(chosen);
+}
+
+void waiting::ended(const claim& lease, time_point now) {
+    const std::string_view release = lease.token_text().substr(0, release_name_size);
+    time_point others_until = yields_until(lease.form, lease.key);
+    if (others_until != never) { // the count of this release arrives with its reply
+        others_until = later(now, masters_.round_trip() + masters_.yield());
+        const std::uint64_t lock = hash_of_key(lease.key);
+        sender_.heard().others_wait(lock, others_until, release, sender_.heard().others(lock));
+    }
+    wait_queue* const mine = find(lease);
+    if (mine == nullptr) {
+        return;
+    }
+    const time_point since = lease.is_slot() ? lease.more->handed_since : mine->handed_since;
+    wake(*mine, mine->released(release, since, others_until, {rules_, now, masters_.round_trip()}));
+    end_if_unused(*mine);
+}
+
+void waiting::lost(const claim& lease, time_point now) {
+    wait_queue* const mine = find(lease);
+    if (mine == nullptr || mine->pool) {
+        return;
+    }
+    mine->holder = lease.self;
+    operation* const front = front_of(*mine);
+    if (front != nullptr && front->stage == operation::phase::paused) {
+        watch(*mine, now);
+        pause(*front, lease.acts_until(), now);
+    }
+}
+
+// The front asks at once. It is refused, so it subscribes and learns how long the lease lasts.
+void waiting::abandoned(wait_queue& waiters) {
+    waiters.handed_since = never;
+    if (waiters.empty()) {
+        end_if_unused(waiters);
+    } else if (waiters.front()->stage == waiter::phase::paused) {
+        wake(waiters, never);
+    }
+}
+
+void waiting::downgraded(const claim& lease, time_point now) {
+    ended(lease, now); // other writers have to ask
+    if (wait_queue* const writers = find(lease)) {
+        writers->forget();
+    }
+}
+
+} // namespace redlock::core

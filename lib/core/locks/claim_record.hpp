@@ -1,0 +1,250 @@
+// The record of a claim: one token, its keys, and what it may have left on each master. It stays
+// with the claim from attempt to lease to removal.
+
+#pragma once
+
+#include "core/base/row.hpp"
+#include "core/base/validity.hpp"
+#include "core/bytes/form.hpp"
+#include "extension_round.hpp"
+#include "owned_key.hpp"
+
+#include <redlock/diagnostics.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace redlock::core {
+
+/// The remaining time of a lease, if it is unknown.
+constexpr std::chrono::milliseconds lease_unknown{-1};
+
+/// Value of a removal mark for a removal that is queued but not formatted yet.
+inline constexpr std::uint64_t not_written = ~std::uint64_t{0};
+
+/// The state of one claim on one master: its vote, its key, and until when both count. Every lock
+/// and every waiter has one per master: kept small.
+struct ballot : vote_term {
+    vote said = vote::pending;
+    key_state found = key_state::unknown; // by the current extension, or the last
+    bool asked : 1 = false;               // a command to set the key was sent: the key may exist
+    bool unvouched : 1 = false; // set by a SET without a certificate: the master may have lost
+                                // another owner's key before
+    std::chrono::duration<std::uint32_t, std::micro> latency{0}; // an hour at most
+
+    static constexpr decltype(latency) latency_of(clock::duration took) noexcept {
+        return std::chrono::floor<decltype(latency)>(
+            std::min<clock::duration>(took, std::chrono::hours(1)));
+    }
+};
+
+/// The votes of all masters, in the order of the configuration, with their texts.
+class ballots {
+public:
+    row<ballot> of;
+
+    ballots() noexcept = default;
+    ballots(const ballots& other) { *this = other; }
+    ballots(ballots&&) noexcept = default;
+    ballots& operator=(const ballots& other) {
+        if (this != &other) {
+            of = other.of;
+            details_ = other.details_ ? std::make_unique<detail[]>(of.size()) : nullptr;
+            std::ranges::copy(other.details(), details().begin());
+        }
+        return *this;
+    }
+    ballots& operator=(ballots&&) noexcept = default;
+    ~ballots() = default;
+
+    /// Keeps the buffers: a claim with fencing needs them each time.
+    void reset(std::size_t masters) {
+        if (of.size() != masters) {
+            details_.reset();
+        }
+        of.assign(masters);
+        std::ranges::fill(details(), detail());
+    }
+    void clear() noexcept {
+        of.clear();
+        details_.reset();
+    }
+    void clear_details() noexcept { details_.reset(); }
+
+    /// \name What few votes have
+    /// \{
+    /// The fencing counter that came with the grant; 0: none.
+    std::uint64_t counter(std::size_t master) const noexcept {
+        return details_ ? details_[master].counter : 0;
+    }
+    void set_counter(std::size_t master, std::uint64_t counter) {
+        set(master, &detail::counter, counter);
+    }
+    bool has_counter_below(std::uint64_t token) const noexcept {
+        return std::ranges::any_of(details(), [token](const detail& one) {
+            return one.counter != 0 && one.counter < token;
+        });
+    }
+    /// The remaining lease of the holder.
+    std::chrono::milliseconds left(std::size_t master) const noexcept {
+        return details_ ? details_[master].left : lease_unknown;
+    }
+    void set_left(std::size_t master, std::chrono::milliseconds left) {
+        set(master, &detail::left, left);
+    }
+    /// Of a rollback: the end of the removal in the stream to the master.
+    std::uint64_t removal_mark(std::size_t master) const noexcept {
+        return details_ ? details_[master].removal_mark : 0;
+    }
+    void set_removal_mark(std::size_t master, std::uint64_t mark) {
+        set(master, &detail::removal_mark, mark);
+    }
+    std::string_view text(std::size_t master) const noexcept {
+        return details_ ? details_[master].text : std::string_view();
+    }
+    void note(std::size_t master, std::string_view text) {
+        set(master, &detail::text, std::string(text));
+    }
+    void clear_texts() noexcept {
+        for (detail& one : details()) {
+            one.text.clear();
+        }
+    }
+    /// \}
+
+    std::size_t count(vote what) const noexcept {
+        std::size_t found = 0;
+        for (const ballot& one : of) {
+            found += one.said == what ? 1U : 0U;
+        }
+        return found;
+    }
+    /// Whether any master has the key or may have it: it granted, or its outcome is unknown.
+    bool may_be_set() const noexcept {
+        return std::ranges::any_of(of, [](const ballot& one) {
+            return one.asked
+                   && (one.said == vote::granted || one.said == vote::pending
+                       || one.said == vote::timed_out || one.said == vote::unreachable);
+        });
+    }
+    /// Until when at least `quorum` votes can be relied on.
+    time_point lasts_until(std::size_t quorum) const noexcept {
+        return nth_largest(of, quorum, [](const ballot& one) { return one.until(); });
+    }
+
+private:
+    struct detail {
+        std::uint64_t counter = 0;
+        std::uint64_t removal_mark = 0;
+        std::chrono::milliseconds left = lease_unknown;
+        std::string text;
+    };
+
+    template <typename T>
+    void set(std::size_t master, T detail::*what, T value) {
+        if (!details_) {
+            if (value == detail().*what) {
+                return;
+            }
+            details_ = std::make_unique<detail[]>(of.size());
+        }
+        details_[master].*what = std::move(value);
+    }
+
+    std::span<detail> details() const noexcept {
+        return {details_.get(), details_ ? of.size() : 0};
+    }
+
+    std::unique_ptr<detail[]> details_; // null, or one for each master
+};
+
+/// Commands that set a key and were in flight on a broken connection: the server may have them in a
+/// buffer, and read them after those of the next connection.
+struct strays {
+    master_set sets = 0;      // acquires
+    master_set heals = 0;     // commands that create the key again
+    time_point until = never; // afterwards they are refused, or the key has expired
+
+    /// Whether a stray command may still set the key after a removal with this reply. An acquire
+    /// sets the key once: if the removal found the key, that acquire has been executed.
+    bool may_follow(std::size_t master, vote what) const noexcept {
+        return ((heals | (what == vote::granted ? 0U : sets)) & set_of(master)) != 0;
+    }
+};
+
+/// What few claims have.
+struct particulars {
+    // Of slots.
+    std::string pool_key;               // the pool
+    std::vector<std::uint32_t> numbers; // ascending; empty: it is a lock
+    time_point handed_since = never;    // the first of the local handoffs in a row
+
+    std::uint64_t intent = 0; // name of the intent of a writer; 0: none
+    strays left_behind;
+};
+
+struct claim_record {
+    lock_form form = lock_form::exclusive;
+    bool fencing : 1 = false;
+    bool transferable : 1 = false; // no command that sets its key is executed late
+    bool announced : 1 = false;    // its removal is published; false for most rollbacks
+    bool drops_intent : 1 = false; // the removal also removes the writer's intent
+    bool removal_seen : 1 = false; // a key was missing that the protocol had not removed
+    /// Number of fenced local handoffs so far. Commands carry it, so that a reply counts only for
+    /// its own attempt.
+    std::uint16_t handoffs = 0;
+    short_ttl ttl{};
+    short_ttl ttl_max{};               // the largest of all requests
+    short_ttl asked_ttl{};             // at t0; the next owner may request another
+    owned_key key;                     // of several resources: all keys, packed; with the token
+    std::uint64_t fencing_token = 0;   // once it is held
+    time_point asked_at = never;       // t0: before the first byte was sent; then of the removal
+    time_point vote_by = never;        // a grant after this moment comes too late
+    time_point expires_at = never;     // no master can have the key after this
+    time_point believed_until = never; // the largest deadline that any holder was shown
+    ballots votes;
+    extension extending; // the latest extension of a held lease
+    std::unique_ptr<particulars> more;
+
+    std::string_view token_text() const noexcept { return key.token(); }
+
+    /// The key of the wait queue: the lock's, or the pool's for a slot.
+    std::string_view line_key() const noexcept {
+        return is_slot() ? std::string_view(more->pool_key) : key;
+    }
+    lock_form waiting_form() const noexcept { return is_slot() ? lock_form::exclusive : form; }
+    bool is_slot() const noexcept { return more != nullptr && !more->numbers.empty(); }
+    std::uint64_t intent() const noexcept { return more ? more->intent : 0; }
+    strays left_behind() const noexcept { return more ? more->left_behind : strays(); }
+    particulars& need_more() {
+        if (!more) {
+            more = std::make_unique<particulars>();
+        }
+        return *more;
+    }
+
+    /// Resets for reuse. Keeps buffers, and members that every new claim assigns.
+    void reset() {
+        key = {};
+        form = lock_form::exclusive;
+        announced = drops_intent = removal_seen = false;
+        more.reset();
+        fencing_token = 0;
+        handoffs = 0;
+        believed_until = never;
+        if (!fencing) { // else each vote has a counter
+            votes.clear_details();
+        }
+        extending = {};
+    }
+};
+
+} // namespace redlock::core

@@ -1,0 +1,324 @@
+// Commands for one lock.
+
+#include "sender.hpp"
+
+#include "core/base/decisions.hpp"
+#include "core/bytes/command.hpp"
+#include "core/bytes/keys.hpp"
+
+namespace redlock::core {
+
+namespace {
+
+bool deletes_blindly(const claim& ended) noexcept {
+    if (wrong::rollback_without_compare && ended.believed_until == never) {
+        return true;
+    }
+    if (wrong::release_without_compare && ended.believed_until != never) {
+        return true;
+    }
+    return false;
+}
+
+// Whether a separate PUBLISH follows the removal: waiters for several slots subscribe to the
+// channel of the pool, which the script for several locks does not have.
+bool publishes_separately(const claim& ended) noexcept {
+    return ended.is_slot() && ended.form == lock_form::all;
+}
+
+} // namespace
+
+void sender::send(
+    std::size_t master,
+    std::initializer_list<std::string_view> arguments,
+    const sent_command& what,
+    time_point now) {
+    bytes_.clear();
+    append_command(bytes_, arguments);
+    send(master, bytes_, what, now);
+}
+
+bool sender::shares_calls(const claim& of, command_kind kind) const noexcept {
+    const bool extends = kind == command_kind::extend;
+    const bool may = extends || kind == command_kind::acquire || kind == command_kind::remove;
+    return may && of.form == lock_form::exclusive && (rules_.guarded() || extends || !of.is_slot());
+}
+
+lock_names sender::names_of(const claim& of) {
+    if (of.form == lock_form::all) {
+        fence_key_.clear();
+    } else if (of.is_slot()) {
+        assign_slot_fence_key(fence_key_, of.key);
+    } else {
+        assign_fence_key(fence_key_, rules_.key_prefix, resource_of(of.key, rules_.key_prefix));
+    }
+    return {of.key, fence_key_, rules_.record_key, of.token_text()};
+}
+
+// The intent with which a writer that finds readers keeps new readers out. A writer that does not
+// wait has none.
+writer_intent sender::intent_of(const claim& attempt) const {
+    const bool keeps = attempt.intent() != 0;
+    return {keeps ? rules_.intent_lease() : std::chrono::milliseconds(0), attempt.intent()};
+}
+
+std::string_view sender::channel_of(std::string_view key) {
+    assign_channel(channel_, key);
+    return channel_;
+}
+
+void sender::acquire(claim& attempt, master_set to, time_point now) {
+    if (shares_calls(attempt, command_kind::acquire)) {
+        queue(attempt, command_kind::acquire, to, now);
+        return;
+    }
+    flush(); // it may need a key that a removal of this turn frees
+    bool written = false;
+    for (const std::size_t i : each_of(to)) {
+        const command_variant how = variant_of(attempt, i, command_kind::acquire);
+        if (!written || rules_.guarded()) { // a SET is the same for all masters
+            write_acquire(attempt, i, how);
+            written = true;
+        }
+        send_acquire(attempt, i, how, now);
+    }
+}
+
+void sender::acquire_again(const claim& attempt, std::size_t master, time_point now) {
+    const command_variant how = variant_of(attempt, master, command_kind::acquire);
+    write_acquire(attempt, master, how);
+    send_acquire(attempt, master, how, now);
+}
+
+void sender::write_acquire(const claim& attempt, std::size_t master, command_variant how) {
+    bytes_.clear();
+    if (rules_.guarded()) {
+        append_form_command(
+            bytes_,
+            {.form = attempt.form,
+             .how = how,
+             .names = names_of(attempt),
+             .fencing = fence_of(attempt, 0),
+             .ttl = attempt.asked_ttl,
+             .guard = masters_[master].link->guard_until(attempt.vote_by),
+             .intent = intent_of(attempt)});
+    } else {
+        append_set(bytes_, attempt.key, attempt.token_text(), attempt.asked_ttl);
+    }
+}
+
+void sender::send_acquire(
+    const claim& attempt, std::size_t master, command_variant how, time_point now) {
+    send_for(
+        attempt,
+        master,
+        command_kind::acquire,
+        rules_.guarded() ? how : command_variant::native,
+        attempt.handoffs,
+        now);
+}
+
+void sender::raise(const claim& attempt, std::size_t master, time_point now) {
+    // The attempt may be won already when the command is repeated in another variant.
+    const std::uint64_t token =
+        attempt.is_asking() ? attempt.asking().token() : attempt.fencing_token;
+    const command_variant how = variant_of(attempt, master, command_kind::raise);
+    bytes_.clear();
+    append_form_command(
+        bytes_,
+        {.kind = command_kind::raise,
+         .form = attempt.form,
+         .how = how,
+         .names = names_of(attempt),
+         .fencing = fence_of(attempt, token)});
+    send_for(attempt, master, command_kind::raise, how, attempt.handoffs, now);
+}
+
+void sender::attach(claim& attempt, master_set to, time_point now) {
+    master_set together = 0;
+    for (const std::size_t i : each_of(to)) {
+        // A shorter ttl needs the script, which never shortens a lease. SET with IFEQ would.
+        if (!rules_.guarded() && attempt.ttl >= attempt.ttl_max
+            && variant_of(attempt, i, command_kind::extend) == command_variant::native) {
+            send_attach(attempt, i, command_variant::native, now);
+        } else {
+            together |= set_of(i);
+        }
+    }
+    queue(attempt, command_kind::extend, together, now);
+}
+
+void sender::send_attach(
+    const claim& attempt, std::size_t master, command_variant how, time_point now) {
+    bytes_.clear();
+    append_extend(bytes_, how, attempt.key, attempt.token_text(), attempt.ttl);
+    send(
+        master,
+        bytes_,
+        {.kind = command_kind::extend,
+         .how = how,
+         .round = attempt.extending.round,
+         .subject = attempt.self},
+        now);
+}
+
+void sender::extend(claim& lease, master_set to, bool shortens, time_point now) {
+    const std::uint16_t round = lease.extending.round;
+    const bool shares = shares_calls(lease, command_kind::extend);
+    master_set together = 0;
+    for (const std::size_t i : each_of(to)) {
+        const command_variant how = shortens
+                                        ? masters_[i].link->commands().script(command_kind::extend)
+                                        : variant_of(lease, i, command_kind::extend);
+        if (shares && (rules_.guarded() || how != command_variant::native)) {
+            together |= set_of(i);
+        } else {
+            send_extend(lease, i, round, how, now);
+        }
+    }
+    if (lease.held().may_send(lease, round, now)) {
+        queue(lease, command_kind::extend, together, now);
+    }
+}
+
+void sender::extend(claim& lease, std::size_t master, std::uint16_t round, time_point now) {
+    send_extend(lease, master, round, variant_of(lease, master, command_kind::extend), now);
+}
+
+void sender::send_extend(
+    claim& lease, std::size_t master, std::uint16_t round, command_variant how, time_point now) {
+    if (!lease.is_held() || !lease.held().may_send(lease, round, now)) {
+        return;
+    }
+    bytes_.clear();
+    if (rules_.guarded()) {
+        const bool publishes = rules_.pushes && lease.form == lock_form::shared;
+        append_form_command(
+            bytes_,
+            {.kind = command_kind::extend,
+             .form = lease.form,
+             .how = how,
+             .names = names_of(lease),
+             .fencing = fence_of(lease, lease.fencing_token),
+             .ttl = lease.extending.ttl,
+             .guard = masters_[master].link->guard_until(lease.held().deadline()),
+             .channel = publishes ? channel_of(lease.key) : std::string_view()});
+    } else {
+        append_extend(bytes_, how, lease.key, lease.token_text(), lease.extending.ttl);
+    }
+    send_for(lease, master, command_kind::extend, how, round, now);
+}
+
+void sender::heal(const claim& lease, std::size_t master, std::uint16_t round, time_point now) {
+    const command_variant how = variant_of(lease, master, command_kind::heal);
+    bytes_.clear();
+    append_form_command(
+        bytes_,
+        {.kind = command_kind::heal,
+         .form = lease.form,
+         .how = how,
+         .names = names_of(lease),
+         .fencing = fence_of(lease, lease.fencing_token),
+         .ttl = lease.extending.ttl,
+         .guard = masters_[master].link->guard_until(
+             lease.is_held() ? lease.held().deadline() : lease.vote_by)}); // of an attach
+    send_for(lease, master, command_kind::heal, how, round, now);
+}
+
+void sender::remove(claim& ended, master_set to, time_point now) {
+    const bool shares = shares_calls(ended, command_kind::remove) && !deletes_blindly(ended);
+    const master_set together = shares ? to & ~masters_.deletes_natively() : 0;
+    if (together != to) {
+        send_removals(ended, to & ~together, true, now);
+    }
+    for (const std::size_t i : each_of(ended.ending().wanted() ? 0 : together)) {
+        keep_mark(ended, i, not_written);
+    }
+    queue(ended, command_kind::remove, together, now);
+    if (together == 0 || !rules_.pushes || !ended.announced || !ended.is_slot()) {
+        return;
+    }
+    // The removal is sent first. Its script cannot publish on the channel of the pool, to which the
+    // waiters subscribe.
+    flush();
+    const std::string_view channel = channel_of(ended.line_key());
+    for (const std::size_t i : each_of(together)) {
+        send_publish(ended, i, channel, now);
+    }
+}
+
+// In a command of its own for each master.
+void sender::send_removals(claim& ended, master_set to, bool publishes, time_point now) {
+    const server_capabilities* written = nullptr; // for these: nearly always the same for all
+    command_variant said = command_variant::native;
+    std::string_view channel;
+    for (const std::size_t i : each_of(to)) {
+        const server_capabilities& commands = masters_[i].link->commands();
+        const command_variant how = commands.of(ended.form, command_kind::remove);
+        if (written == nullptr || how != said
+            || commands.delete_command != written->delete_command) {
+            channel = write_removal(ended, commands, how, publishes);
+            written = &commands;
+            said = how;
+        }
+        send_removal(ended, i, how, channel, now);
+    }
+}
+
+std::string_view sender::write_removal(
+    const claim& ended, const server_capabilities& commands, command_variant how, bool publishes) {
+    bytes_.clear();
+    if (deletes_blindly(ended)) {
+        append_command(bytes_, {"DEL", ended.key});
+        return {};
+    }
+    std::string_view channel;
+    if (publishes && rules_.pushes && (ended.announced || ended.drops_intent)) {
+        channel = channel_of(ended.line_key());
+    }
+    if (rules_.guarded()) {
+        append_form_command(
+            bytes_,
+            {.kind = command_kind::remove,
+             .form = ended.form,
+             .how = how,
+             .names = names_of(ended),
+             .fencing = fence_of(ended, ended.fencing_token),
+             .channel = publishes_separately(ended) ? std::string_view() : channel,
+             .intent = {.name = ended.drops_intent ? ended.intent() : 0}});
+    } else {
+        append_remove(bytes_, how, commands.delete_command, ended.key, ended.token_text(), channel);
+    }
+    return channel;
+}
+
+void sender::send_removal(
+    claim& ended,
+    std::size_t master,
+    command_variant how,
+    std::string_view channel,
+    time_point now) {
+    const bool by_script = how != command_variant::native && !publishes_separately(ended);
+    const std::uint64_t mark = send(
+        master,
+        bytes_,
+        {.kind = command_kind::remove,
+         .how = how,
+         .form = ended.form,
+         .publishes = by_script && !channel.empty(),
+         .subject = ended.self},
+        now);
+    keep_mark(ended, master, mark);
+    if (!by_script && !channel.empty()) {
+        send_publish(ended, master, channel, now);
+    }
+}
+
+void sender::send_publish(
+    const claim& ended, std::size_t master, std::string_view channel, time_point now) {
+    publish_.clear();
+    append_publish(publish_, channel, ended.token_text());
+    send(master, publish_, {.kind = command_kind::publish, .subject = {}}, now);
+}
+
+} // namespace redlock::core

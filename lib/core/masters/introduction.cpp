@@ -1,0 +1,268 @@
+// How a connection gets to know its server: INFO, the handshake (handshake.cpp), and its clock.
+
+#include "connection.hpp"
+#include "core/base/decisions.hpp"
+#include "core/bytes/command_parts.hpp"
+#include "login.hpp"
+#include "reasons.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redlock::core {
+
+namespace {
+
+// Value of `sent_command::round` for an INFO that only asks whether a connected server is still fit
+// to vote.
+constexpr std::uint16_t checks_fitness = 1;
+
+} // namespace
+
+void connection::handle_introduction(
+    const in_flight& command, const reply& answer, time_point now) {
+    switch (command.what.kind) {
+    case command_kind::authenticate:
+        if (answer.is_error()) {
+            lose(refusal_of("AUTH", answer.text, secret_), true, now);
+        }
+        break;
+    case command_kind::select:
+        if (answer.is_error()) {
+            lose(text_of_error(answer.text), true, now);
+        }
+        break;
+    case command_kind::introduce:
+        introduced(command, answer, now);
+        break;
+    case command_kind::try_script:
+        info_.commands.set_ifeq = answer.is_error();
+        break;
+    case command_kind::handshake:
+        shook_hands(command, answer, now);
+        break;
+    case command_kind::read_clock:
+        if (const auto server_us = read_time(answer)) {
+            learn_clock(*server_us, command.sent, now);
+            if (asking_clock_) {
+                learn_clock_enough(now);
+            }
+        } else if (asking_clock_) {
+            introduction_done(now); // its scripts may read the clock
+        }
+        break;
+    case command_kind::read_record:
+        if (!certifies(command.what, answer)) {
+            introduce_again(now);
+        }
+        break;
+    case command_kind::publish:
+        published(answer.is_error() ? answer.text : std::string_view(), now);
+        break;
+    default:                              // PING; CLIENT SETNAME, optional: any reply is fine
+        if (answer.is_error() && !up()) { // but a server may close the connection after it
+            said_ = refusal_of("CLIENT SETNAME", answer.text, secret_);
+        }
+        break;
+    }
+}
+
+// Short compared with the longest lease, which only the record may tell.
+std::chrono::milliseconds connection::fitness_interval() const noexcept {
+    const std::chrono::milliseconds least(100);
+    return rules_.max_ttl.count() != 0 || ttl_limit_.count() == 0
+               ? rules_.fitness_interval
+               : std::min(rules_.fitness_interval, std::max(ttl_limit_ / 10, least));
+}
+
+// `checks`: a server that is known, and has to be introduced again only if it has changed.
+void connection::ask_for_info(bool checks, time_point now) {
+    fitness_due_ = later(now, fitness_interval());
+    scratch_.clear();
+    append_command(scratch_, {"INFO"});
+    send(
+        scratch_,
+        {.kind = command_kind::introduce,
+         .round = checks ? checks_fitness : std::uint16_t{0},
+         .subject = {}},
+        now);
+}
+
+// Whatever makes a master ineligible may have begun or ended: an operator can change it at any
+// time.
+void connection::check_fitness(time_point now) {
+    fitness_due_ = later(now, fitness_interval());
+    if (!serves(now)) {
+        introduce_again(now);
+    } else if (!wrong::fitness_asked_once && !introducing_again_) {
+        ask_for_info(true, now);
+    }
+}
+
+void connection::check_health(time_point now) {
+    const bool idle = in_flight_.empty();
+    check_fitness(now);
+    if (idle && rules_.guarded() && serves(now)) {
+        ask_for_clock_and_record(now);
+    }
+}
+
+bool connection::is_unchanged(const server_info& seen, time_point now) const {
+    return fitness_.fit && judge(seen, rules_, now).fit && seen.run_id == info_.run_id
+           && seen.losses() == info_.losses();
+}
+
+void connection::introduced(const in_flight& command, const reply& answer, time_point now) {
+    const bool checks = command.what.round == checks_fitness;
+    if (checks && answer.text.starts_with("BUSY")) {
+        return; // so is the reply to every other command
+    }
+    if (answer.is_error()) {
+        lose(text_of_error(answer.text), true, now);
+        return;
+    }
+    std::optional<server_info> info = parse_info(answer.text);
+    if (!info) {
+        const bool sentinel = answer.text.find("_mode:sentinel") != std::string_view::npos;
+        lose(
+            sentinel ? "is a sentinel: configure the masters themselves"
+                     : "INFO without run_id, role and uptime: not a Redis server, or a proxy",
+            true,
+            now);
+        return;
+    }
+    if (checks && is_unchanged(*info, now)) {
+        return;
+    }
+    introducing_again_ = introducing_again_ || checks;
+    const server_capabilities kept = info_.commands;
+    const time_point since = known_since(*info, now);
+    info_ = *std::move(info);
+    guard_with(info_.run_id);
+    if (up()) {
+        info_.commands = kept; // keep what was learned: a refused variant stays disabled
+    } else if (rules_.guarded()) {
+        info_.commands = {};
+    } else if (info_.commands.set_ifeq) {
+        // A SET that is executed late could undo a longer extension, so it is used only where
+        // scripts are refused.
+        info_.commands.set_ifeq = false;
+        say(command_kind::try_script, {"EVAL", "return 1", "0"}, now);
+    }
+    // When evictions begin, no lease may rely on this master any more. When they end, keys may be
+    // missing. The record tells both to all clients.
+    if (!wrong::evictions_forgiven && info_.may_evict() != (evicting_ == info_.run_id)) {
+        evicting_ = info_.may_evict() ? info_.run_id : std::string();
+        restarts_ = info_.run_id;
+    } else if (restarts_ != info_.run_id) {
+        restarts_.clear(); // it was another server
+    }
+    eligibility judgement = judge(info_, rules_, now, since);
+    const bool fit = judgement.fit;
+    const bool asks = rules_.guarded() && (fit || !restarts_.empty());
+    if (!fit || !asks) {
+        fitness_ = std::move(judgement);
+    }
+    if (!asks) {
+        introduction_done(now);
+        return;
+    }
+    if (!fit && up()) {
+        events_.admission_changed(master_, now); // before the handshake
+    }
+    send_handshake(fit, now);
+}
+
+void connection::learn_clock(std::int64_t server_us, time_point sent, time_point now) {
+    const auto by = clock_.sample(server_us, sent, now, rules_);
+    clock_asked_at_ = now;
+    if (by != std::chrono::microseconds::zero()) {
+        events_.clock_stepped(master_, by, now);
+    }
+}
+
+void connection::keep_clock(time_point now) {
+    if (clock_asked_at_ == never || now >= later(clock_asked_at_, rules_.health_check_interval)) {
+        clock_asked_at_ = now;
+        ask_for_clock(now);
+    }
+}
+
+// Another server than the previous one, or the same after it was a replica or has evicted keys: its
+// uptime does not show the age of its data. The uptime of the first server is trusted, unless it
+// was promoted.
+time_point connection::known_since(const server_info& next, time_point now) {
+    const bool met_another = !info_.run_id.empty() && info_.run_id != next.run_id;
+    const bool promoted = !next.promoted_from.empty() && next.promoted_from != promoted_from_;
+    const bool evicted =
+        !met_another && !info_.run_id.empty()
+        && (next.evicted_keys > info_.evicted_keys || (info_.may_evict() && !next.may_evict()));
+    if (met_another || promoted || (!wrong::evictions_forgiven && evicted)) {
+        met_ = now;
+    }
+    if (met_another) {
+        promoted_from_.clear();
+        quarantine_ends_us_ = 0;
+        quarantine_counted_ = never;
+    }
+    if (promoted) {
+        promoted_from_ = next.promoted_from;
+    }
+    return met_;
+}
+
+// A handshake that was slow shows the server's clock as badly. Then a late command could be
+// executed as much later, so no command is sent before a reply has been faster.
+void connection::learn_clock_enough(time_point now) {
+    asking_clock_ =
+        !wrong::slow_clock_trusted && fitness_.fit && clock_.is_vague(rules_.master_timeout);
+    if (asking_clock_) {
+        ask_for_clock(now);
+        return;
+    }
+    if (!up()) {
+        clock_.begin_use();
+    }
+    introduction_done(now);
+}
+
+void connection::introduction_done(time_point now) {
+    introducing_again_ = false;
+    asking_clock_ = false;
+    if (!up()) {
+        liveness_.introduced();
+        why_down_.clear();
+    }
+    if (fitness_.fit && members_.serves(master_)) {
+        liveness_.well();
+        liveness_.checked(now);
+    } else {
+        liveness_.ailing(now); // the obstacle may disappear, or an operator may remove it
+    }
+    events_.admission_changed(master_, now);
+}
+
+void connection::introduce_again(time_point now) {
+    if (!up() || introducing_again_) {
+        return;
+    }
+    introducing_again_ = true;
+    ask_for_info(false, now);
+}
+
+void connection::ask_for_clock(time_point now) {
+    say(command_kind::read_clock, {"TIME"}, now);
+}
+
+// The bounds on its clock widen while no command is sent, and its record may change.
+void connection::ask_for_clock_and_record(time_point now) {
+    ask_for_clock(now);
+    scratch_.clear();
+    append_certificate(scratch_);
+    send(
+        scratch_,
+        {.kind = command_kind::read_record, .record = record_number_, .subject = {}},
+        now);
+}
+
+} // namespace redlock::core

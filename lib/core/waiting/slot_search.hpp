@@ -1,0 +1,129 @@
+// The search of one acquire for free slots of a pool: a source of slots to try. A scan shows which
+// are free on a majority of the masters. Some of them are tried one after the other, and after too
+// many refusals the acquire waits. A scan may be outdated at once: the votes decide.
+
+#pragma once
+
+#include "core/base/backoff.hpp"
+#include "core/base/slot_map.hpp"
+
+#include <redlock/pool_status.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace redlock::core {
+
+/// Counts the replies to one scan: which slots of the pool are free on a majority. Selects those to
+/// try.
+class slot_tally {
+public:
+    void
+    reset(std::size_t masters, std::size_t quorum, std::uint32_t slots, std::uint32_t wanted = 1);
+
+    /// \name One master
+    /// \{
+    /// Adds `answers` outstanding replies of a master.
+    void asked(std::size_t master, unsigned answers) noexcept {
+        masters_[master] = {answers, 0, true};
+    }
+    /// A reply for some slots: '1' for a free one, any other character for a held one.
+    void told(std::size_t master, std::uint32_t first, std::string_view free);
+    /// A reply is missing or invalid.
+    void failed(std::size_t master) noexcept {
+        --masters_[master].awaited;
+        masters_[master].valid = false;
+    }
+    /// \}
+
+    /// Number of masters that have reported all slots.
+    std::size_t complete() const noexcept;
+    /// No reply is outstanding.
+    bool over() const noexcept { return std::ranges::none_of(masters_, &part::awaited); }
+    /// Whether no further reply is needed: all have arrived, or a majority has reported all slots
+    /// and enough are free.
+    bool decided() const noexcept {
+        return over() || (complete() >= quorum_ && found() >= wanted_);
+    }
+
+    /// Number of slots that are free on a majority.
+    std::size_t found() const noexcept;
+    /// Whether a reply of this master is outstanding.
+    bool owes(std::size_t master) const noexcept { return masters_[master].awaited > 0; }
+    /// Number of slots that are free on this master.
+    std::size_t free_on(std::size_t master) const noexcept { return masters_[master].free; }
+    /// Selects at most `most` of them, in random order, so that clients that look at the same
+    /// moment seldom try the same one.
+    void choose(std::size_t most, jitter& random, std::vector<std::uint32_t>& out) const;
+
+private:
+    struct part {
+        unsigned awaited = 0;
+        std::size_t free = 0;
+        bool valid = false; // was asked, and no reply is missing or invalid
+    };
+
+    std::size_t quorum_ = 0;
+    std::size_t wanted_ = 1;
+    std::vector<part> masters_;
+    std::vector<std::uint8_t> free_; // by slot: number of masters that report it free
+};
+
+/// The owner of a slot, from the tokens that the masters reported for it, empty ones for a free
+/// slot. A master without a reply is left out.
+slot_status judge_slot(const std::vector<std::string_view>& tokens, std::size_t quorum);
+
+class slot_search {
+public:
+    /// Maximum number of refused attempts before the acquire pauses or fails.
+    static constexpr unsigned tries_max = 8;
+
+    slot_search(std::uint32_t slots, std::uint32_t wants) noexcept : slots_(slots), wants_(wants) {}
+
+    /// Slots of the pool.
+    std::uint32_t slots() const noexcept { return slots_; }
+    /// Number of them that are wanted, all or none.
+    std::uint32_t wants() const noexcept { return wants_; }
+
+    /// Whether there are slots to try; else a scan is needed.
+    bool has_next() const noexcept { return candidates_.size() >= wants_; }
+    /// Moves the slots of the next attempt to `out`, in order.
+    void next(std::vector<std::uint32_t>& out) {
+        const auto first = candidates_.end() - static_cast<std::ptrdiff_t>(wants_);
+        out.assign(first, candidates_.end());
+        candidates_.erase(first, candidates_.end());
+        std::ranges::sort(out);
+    }
+    /// A scan has ended. Returns false if it found nothing to try.
+    bool scanned(const slot_tally& found, jitter& random) {
+        const std::size_t tries = tries_max - std::min(refused_, tries_max);
+        found.choose(tries * wants_, random, candidates_);
+        return has_next();
+    }
+    /// Counts an attempt that lost its slot. Returns false if the acquire must pause.
+    bool refused() noexcept { return ++refused_ < tries_max; }
+    /// Drops the remaining candidates, because the acquire pauses.
+    void stop() noexcept {
+        candidates_.clear();
+        refused_ = 0;
+    }
+    /// Takes over the untried candidates of another search of the same pool.
+    void take_over(slot_search& served) noexcept {
+        if (slots_ >= served.slots_) {
+            candidates_.swap(served.candidates_);
+        }
+    }
+
+    handle scan; // under way
+
+private:
+    std::uint32_t slots_;
+    std::uint32_t wants_;
+    unsigned refused_ = 0; // since it was last stopped
+    std::vector<std::uint32_t> candidates_;
+};
+
+} // namespace redlock::core

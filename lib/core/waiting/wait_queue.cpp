@@ -1,0 +1,299 @@
+#include "wait_queue.hpp"
+
+#include "core/base/decisions.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redlock::core {
+
+namespace {
+
+constexpr int splits_max = 8; // doublings of a delay
+
+/// The shortest remaining lease that a vote reported.
+std::chrono::milliseconds shortest_left(const ballots& votes, bool by_holders_only) noexcept {
+    std::chrono::milliseconds left = lease_unknown;
+    for (std::size_t i = 0; i < votes.of.size(); ++i) {
+        const std::chrono::milliseconds theirs = votes.left(i);
+        if ((!by_holders_only || votes.of[i].said == vote::held) && theirs != lease_unknown
+            && (left == lease_unknown || theirs < left)) {
+            left = theirs;
+        }
+    }
+    return left;
+}
+
+} // namespace
+
+// --- Who waits
+
+bool wait_queue::join(waiter& one) noexcept {
+    one.queue = this;
+    one.before = back_;
+    (back_ != nullptr ? back_->behind : front_) = &one;
+    back_ = &one;
+    ++length_;
+    if (front_ != &one) {
+        one.stage = waiter::phase::queued;
+    }
+    return front_ == &one;
+}
+
+bool wait_queue::leave(waiter& one) noexcept {
+    const bool was_front = front_ == &one;
+    (one.before != nullptr ? one.before->behind : front_) = one.behind;
+    (one.behind != nullptr ? one.behind->before : back_) = one.before;
+    --length_;
+    one.queue = nullptr;
+    one.before = one.behind = nullptr;
+    return was_front && length_ > 0;
+}
+
+time_point wait_queue::promoted(const wait_view& at) {
+    if (front_->last.of.empty()) {
+        front_->last = last_;
+        front_->outcome = outcome_;
+    }
+    if (front_->options.order == fairness::fifo) {
+        return at.now; // the ticket belongs to the queue and must be kept
+    }
+    return at.held_until.value_or(later(at.now, at.retry_floor()));
+}
+
+bool wait_queue::others_are_next(time_point handed_since, const wait_view& at) noexcept {
+    const std::chrono::nanoseconds limit = at.rules.local_handoff_time;
+    return limit.count() == 0
+           || (handed_since != never
+               && at.now >= later(handed_since, std::max(limit, 8 * at.round_trip)));
+}
+
+// The keys stay, and the next owner gets the rest of the lease. A series of handoffs is limited,
+// because waiters of other processes have no part in it. It lasts at least eight round trips: the
+// release and the acquire after it cost about two more, a fifth of the time. A waiter that renews
+// the lease gets at least half of its ttl, any other gets all but a twentieth of it.
+waiter* wait_queue::hand(const offered_lease& lease, const wait_view& at) noexcept {
+    if (length_ == 0 || others_are_next(lease.handed_since, at)) {
+        return nullptr;
+    }
+    waiter& next = wrong::handoff_to_the_last ? *back_ : *front_;
+    const acquire_options& wants = next.options;
+    const std::chrono::nanoseconds for_ttl =
+        wants.renew == renewal::automatic
+            ? wants.ttl / 2
+            : wants.ttl - wants.ttl / 20 - at.rules.drift.of(wants.ttl);
+    const auto needed =
+        wrong::handoff_past_deadline
+            ? std::chrono::nanoseconds(-lease.ttl)
+            : std::max<std::chrono::nanoseconds>({wants.min_validity, wants.stop_margin, for_ttl});
+    if (lease.slots != 0 && (lease.slots != next.wants || lease.highest >= next.slots)) {
+        return nullptr; // it wants another number of slots, or a smaller pool
+    }
+    if (lease.slots == 0 && next.slots != 0) {
+        return nullptr; // without a prefix a lock may have the name of a pool
+    }
+    if (wants.transferable && !lease.transferable) {
+        return nullptr; // a SET of the owner before may be executed late
+    }
+    if (wants.fencing != lease.fencing || !place.allows(wants, at.rules, at.now)
+        || at.now + needed >= lease.lasts_until) { // `lasts_until` may be `never`
+        return nullptr;
+    }
+    search_at_ = next.stage == waiter::phase::paused ? next.wake.due : at.now;
+    return &next;
+}
+
+void wait_queue::time_out(waiter& one, const ballots* outage, bool held_here) const {
+    if (one.outcome) {
+        return; // it has tried
+    }
+    one.outcome = outage != nullptr ? errc::no_quorum
+                  : outcome_        ? *outcome_
+                  : held_here       ? errc::contended
+                                    : errc::wait_timed_out;
+    one.last = outage != nullptr ? *outage : last_;
+}
+
+// --- Attempts of the front
+
+std::optional<time_point> wait_queue::failed(
+    bool full, std::size_t granted, const ballots& votes, const wait_view& at, jitter& random) {
+    waiter& front = *front_;
+    if (full) {
+        found(front.outcome, votes);
+    }
+    // The first client that asks a master wins there. A loser asks the arbiter first, so that the
+    // next vote is not split. But an arbiter that alone refuses is not trusted indefinitely.
+    front.ask_arbiter = full && front.outcome == errc::contended;
+    const auto floor = at.retry_floor();
+    if (front.outcome != errc::contended) {
+        return later(at.now, front.delay.next(floor, at.rules.retry_delay_max, random));
+    }
+    if (take_notified()) {
+        front.ask_arbiter = true;
+        return at.now;
+    }
+    if (std::exchange(news_.whole, false) && granted > 0) {
+        return at.now;
+    }
+    if (granted > 0) {
+        // Split: the waiters with the fewest votes wait the longest. If it stays split, an owner
+        // holds only a majority, for example since another master has returned.
+        const auto missing = static_cast<std::int64_t>(at.quorum - granted);
+        const auto once = random.between(missing * floor, (missing + 1) * floor);
+        const std::chrono::nanoseconds longest = at.rules.retry_delay_max;
+        const auto delay = std::max(once, std::min(once * (1 << front.splits), longest));
+        front.splits = std::min(front.splits + 1, splits_max);
+        return later(at.now, delay);
+    }
+    return std::nullopt;
+}
+
+time_point
+wait_queue::refused(bool missed, const ballots& votes, const wait_view& at, jitter& random) {
+    waiter& front = *front_;
+    front.splits = 0;
+    const auto floor = at.retry_floor();
+    if (missed) {
+        return later(at.now, random.between(floor, 2 * floor));
+    }
+    // For a pool this would be the lease of one slot only.
+    const auto left = pool ? lease_unknown : shortest_left(votes, true);
+    const auto delay = front.delay.next(floor, at.rules.retry_delay_max, random);
+    const auto due = left != lease_unknown && at.notified ? left + delay : delay;
+    if (form == lock_form::writer) { // its intent must be kept
+        return later(at.now, std::min<std::chrono::nanoseconds>(due, at.rules.intent_lease() / 2));
+    }
+    return later(at.now, due);
+}
+
+std::optional<time_point> wait_queue::told_left(
+    std::size_t master, std::chrono::milliseconds left, const wait_view& at, jitter& random) {
+    if (master < front_->last.of.size() && left.count() != 0) {
+        front_->last.set_left(master, left);
+    }
+    if (left.count() != 0 && !at.notified) {
+        return std::nullopt;
+    }
+    const auto floor = at.retry_floor();
+    return later(at.now, left + random.between(floor, 2 * floor));
+}
+
+time_point wait_queue::no_slot(const wait_view& at, jitter& random) noexcept {
+    waiter& front = *front_;
+    const bool taken = front.outcome == errc::contended;
+    const auto left = taken ? shortest_left(front.last, false) : lease_unknown;
+    front.ask_arbiter = front.ask_arbiter || taken; // others want the same slot
+    const auto delay = front.delay.next(at.retry_floor(), at.rules.retry_delay_max, random);
+    return later(at.now, left != lease_unknown && at.notified ? left + delay : delay);
+}
+
+time_point wait_queue::pause(time_point until, const wait_view& at, jitter& random) noexcept {
+    waiter& front = *front_;
+    front.stage = waiter::phase::paused;
+    // The last attempt must start two retry floors before the end. After it only a notification
+    // starts another.
+    const time_point last_chance = front.wait_until == forever || at.held_until
+                                       ? front.wait_until
+                                       : front.wait_until - 2 * at.retry_floor();
+    if (at.now >= last_chance) {
+        return front.wait_until;
+    }
+    return std::min({until, last_chance, wrong::sleeps_while_free ? forever : poll_by(at, random)});
+}
+
+// When the front retries without a notification, even if a lease of this process has the lock:
+// another process may have released that lease by its token. A ticket of the fair queue is renewed
+// more often.
+time_point wait_queue::poll_by(const wait_view& at, jitter& random) const noexcept {
+    if (wrong::own_lease_trusted && at.held_until) {
+        return forever;
+    }
+    if (place.queue_master != nobody) {
+        return forever;
+    }
+    const bool one_first = front_->ask_arbiter && asks_arbiter(form) && at.arbiter != nobody;
+    return std::max(
+        later(at.now, at.retry_floor()), polls_.next(at.rules.poll_limit, one_first, random));
+}
+
+next_step wait_queue::due(const wait_view& at) const noexcept {
+    const bool has_outcome = front_->outcome || (at.held_until && at.now < *at.held_until);
+    return has_outcome && at.now >= front_->wait_until ? next_step::time_out : next_step::ask;
+}
+
+time_point wait_queue::poll_soon(const wait_view& at, jitter& random) noexcept {
+    if (front_->stage != waiter::phase::paused || !watched) {
+        return forever;
+    }
+    const auto soon = front_->delay.next(at.retry_floor(), at.rules.retry_delay_max, random);
+    return std::min(front_->wake.due, later(at.now, soon));
+}
+
+// Spread over a moment, so that the waiters of all processes do not collide.
+time_point wait_queue::outage_over(const wait_view& at, jitter& random) const noexcept {
+    if (front_->stage != waiter::phase::paused || front_->outcome != errc::no_quorum) {
+        return forever;
+    }
+    const auto soon = random.between({}, at.rules.retry_delay_min);
+    return std::min(front_->wake.due, later(at.now, soon));
+}
+
+// --- The fair queue
+
+next_step
+wait_queue::must_wait(std::uint64_t before, std::chrono::milliseconds left, const wait_view& at) {
+    waiter& front = *front_;
+    const bool outage = front.outcome == errc::no_quorum;
+    if (outage && !at.ready) {
+        return next_step::wait; // the queue does not show whether the lock is held
+    }
+    front.outcome = errc::contended;
+    if (front.last.of.empty() || outage) {
+        front.last.reset(at.rules.size());
+        front.last.of[place.queue_master].said = vote::held;
+        if (before == 0) {
+            front.last.set_left(place.queue_master, left);
+        } else {
+            front.last.note(place.queue_master, std::to_string(before) + " before it in the queue");
+        }
+    }
+    if (place.again) {
+        return next_step::ask;
+    }
+    if (front.wait_until <= later(at.now, 2 * at.retry_floor())) {
+        return next_step::time_out; // there is no time for an attempt
+    }
+    return next_step::wait;
+}
+
+time_point
+wait_queue::turn_by(std::chrono::milliseconds left, const wait_view& at, jitter& random) noexcept {
+    const auto floor = at.retry_floor();
+    time_point due = place.keep_by(at.rules, later(at.now, floor));
+    if (!at.notified) {
+        const auto delay = front_->delay.next(floor, at.rules.retry_delay_max, random);
+        due = std::min(due, later(at.now, delay));
+    }
+    // `left`: the remaining lease of the lock on that master, or of the first ticket.
+    return left == lease_unknown
+               ? due
+               : std::min(due, later(at.now, left + std::chrono::milliseconds(1)));
+}
+
+void wait_queue::reset() {
+    front_ = back_ = nullptr;
+    length_ = 0;
+    holder = {};
+    handed_since = yields_until = never;
+    others_first = 0;
+    news_.release.clear();
+    news_.heard = 0;
+    news_.acted_on = news_.again = news_.whole = false;
+    outcome_.reset();
+    polls_.reset();
+    place.reset();
+    last_.clear();
+}
+
+} // namespace redlock::core
