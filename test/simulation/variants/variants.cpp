@@ -242,8 +242,8 @@ std::span<const variant> variants() {
          "a change of members is final without a wait"},
         {78, "plan-overwritten", "guarded-changes", 1, 20'000, &wrong::plan_overwritten,
          "a plan replaces that of another client"},
-        {79, "earlier-votes-count", "guarded-changes", 112'850, 1, &wrong::earlier_votes_count,
-         "an extension that began before the members changed goes on, and counts the votes of both"},
+        {79, "releaser-asks-at-once", "turns", 1, 20, &wrong::releaser_asks_at_once,
+         "a process that releases a lock for which others wait asks for it again at once"},
         {80, "failed-attach-removes", "interrupted-attaches", 1, 500, &wrong::failed_attach_removes,
          "an attach that finds the lock on less than half of the masters removes it there"},
         {81, "own-lease-trusted", "guarded-free-locks", 1, 2500, &wrong::own_lease_trusted,
@@ -271,8 +271,6 @@ std::span<const variant> variants() {
          "a lease may be longer than what the quarantine in a master's record outlasts"},
         {92, "lowered-at-once", "lowered-limits", 1, 500, &wrong::lowered_at_once,
          "the quarantine becomes shorter while longer leases are left"},
-        {93, "releaser-asks-at-once", "turns", 1, 20, &wrong::releaser_asks_at_once,
-         "a process that releases a lock for which others wait asks for it again at once"},
     };
     // clang-format on
     return all;
