@@ -81,8 +81,8 @@ std::string_view remedy_of(std::string_view cause) noexcept {
             "released. Delete other data, or raise the limit: CONFIG SET maxmemory"},
         row{"it belongs to that of",
             "correct --masters, or change the members by `redlock members add`, `remove` or "
-            "`replace`. If the recorded list is wrong: stop all its clients, and DEL PREFIX:epoch "
-            "on each of its masters"},
+            "`replace`. If the recorded list is wrong: stop all its clients, and DEL "
+            "redlock::epoch (PREFIX:epoch) on each of its masters"},
         row{"rediss://", "write rediss:// in place of redis://"},
         row{"DENIED", "set a password there (requirepass), and give it to all clients"},
         row{"max number of clients", "raise maxclients there; CLIENT LIST shows its clients"},
@@ -91,6 +91,9 @@ std::string_view remedy_of(std::string_view cause) noexcept {
         row{"refused", "start it; check its port, its bind address and firewalls"},
         row{"Host not found", "correct the host in its URL, or the resolver"},
         row{"certificate", "correct --tls-ca-file, --tls-server-name or the host in its URL"},
+        row{"connect_timeout",
+            "check that a server listens there and is not stopped; if it is far away, increase "
+            "--connect-timeout"},
         row{"malformed reply", "correct the port: this is not a Redis server"},
         row{"DB index", "correct the database in its URL, or raise databases there"},
     };

@@ -119,7 +119,7 @@ void patience::look() {
     if (left) {
         const auto text = fmt::format(
             "waiting for '{}': {} s until the quarantine ends; the masters are new, or were "
-            "restarted or emptied{}",
+            "restarted or emptied, or a longer max_ttl was set{}",
             printable(name_),
             std::chrono::ceil<std::chrono::seconds>(*left).count(),
             told_left_ ? "" : " (redlock members shows them)");
@@ -135,9 +135,13 @@ void patience::look() {
         if (std::exchange(counts_down_, false)) {
             fmt::print(stderr, "\r\x1b[K");
         }
-        if (!std::exchange(told_, true)) {
+        const bool again = std::exchange(told_, true);
+        if (!again || learned_more(health)) {
             if (!health.ready) {
                 tell_masters(health);
+                if (again) {
+                    unknown_.clear(); // once
+                }
             } else if (pool_) {
                 say_waiting("its slots are held, or refused by the masters: " + to_string(health));
             } else {
@@ -188,11 +192,22 @@ void patience::tell_refusals() {
             }));
 }
 
+// Whether the cause is now known for each master that was still connecting when they were reported.
+bool patience::learned_more(const redlock::health& health) {
+    return !health.ready && !unknown_.empty()
+           && std::ranges::all_of(unknown_, [&](const auto& one) {
+                  return health.masters[one.first].text != one.second;
+              });
+}
+
 void patience::tell_masters(const redlock::health& health) {
     say_waiting(to_string(health));
     std::vector<std::string> texts;
     for (std::size_t i = 0; i < health.masters.size(); ++i) {
         texts.push_back(health.masters[i].text);
+        if (health.masters[i].state == redlock::master_state::connecting) {
+            unknown_.emplace_back(i, health.masters[i].text);
+        }
         const redlock::endpoint& where = now_.how().masters[i];
         const redlock::master_state state = health.masters[i].state;
         if (where.transport == redlock::transport::tls

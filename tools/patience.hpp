@@ -8,10 +8,12 @@
 
 #include <boost/asio/steady_timer.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace cli {
@@ -39,6 +41,7 @@ public:
 
 private:
     void look();
+    bool learned_more(const redlock::health& health);
     void tell_lock();
     void tell_refusals();
     void tell_masters(const redlock::health& health);
@@ -52,8 +55,9 @@ private:
     std::shared_ptr<patience*> self_; // of the handlers, which may run later
     asio::steady_timer timer_;
     std::vector<std::shared_ptr<probe>> probes_;
-    bool told_ = false;        // the reason for the wait
-    bool told_left_ = false;   // how long the quarantine lasts
+    std::vector<std::pair<std::size_t, std::string>> unknown_; // masters, and their texts
+    bool told_ = false;                                        // the reason for the wait
+    bool told_left_ = false;                                   // how long the quarantine lasts
     bool counts_down_ = false; // the last line on the terminal is that of the countdown
 };
 
