@@ -87,8 +87,8 @@ TEST_CASE("a wrong argument of an acquire is refused with the value and what is 
         said_by_acquire({"a", "b"}, ordered),
         ContainsSubstring("'a, b': order is 'fifo'; allowed: 'none', with several resources"));
     CHECK_THAT(
-        said_by_acquire("r", once(std::chrono::hours(1))),
-        ContainsSubstring("ttl is 3600000 ms; allowed: "));
+        said_by_acquire("r", once(std::chrono::hours(25))),
+        ContainsSubstring("ttl is 90000000 ms; allowed: "));
     acquire_options options = once();
     options.wait = -1s;
     CHECK_THAT(said_by_acquire("r", options), ContainsSubstring("wait is -1000 ms"));
