@@ -91,7 +91,7 @@ def check_query(where, query):
     known = exported()
     selectors = re.findall(r'\b(redlock_\w+)\s*(?:\{([^}]*)\})?', query)
     assert selectors, f'{where}: no metric in {query}'
-    all_labels = set(SCRAPED)
+    all_labels = set(SCRAPED) | set(re.findall(r'count_values[^"]*"(\w+)"', query))
     for name, matchers in selectors:
         assert name in known, f'{where}: {name} is not exported'
         labels = set().union(*known[name])
