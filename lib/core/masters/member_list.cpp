@@ -131,7 +131,7 @@ std::chrono::microseconds recorded_quarantine(std::string_view record) noexcept 
     std::int64_t us = 0;
     std::from_chars(word.begin(), word.end(), us);
     const std::chrono::microseconds out(us);
-    return out > out.zero() && out < std::chrono::hours(48) ? out : out.zero();
+    return out.count() > 0 && out < std::chrono::hours(48) ? out : std::chrono::microseconds(0);
 }
 
 std::string shown(std::span<const std::string> names) {
