@@ -193,7 +193,7 @@ public:
         }
     }
     void wait() {
-        now = std::max(now, members_.next_due());
+        now = waits() ? std::max(now, members_.next_due()) : now;
         members_.time_passed(now);
     }
     // A change that waits is final then.
