@@ -239,9 +239,9 @@ private:
         std::string run;
         std::string promoted;
         std::int64_t born = 0;
-        std::int64_t q = 0;
-        words >> format >> run >> promoted >> born >> q;
-        return now + std::chrono::microseconds(std::max<std::int64_t>(0, born + q - all_.now));
+        words >> format >> run >> promoted >> born;
+        const std::int64_t left = born + core::recorded_quarantine(record).count() - all_.now;
+        return now + std::chrono::microseconds(std::max<std::int64_t>(0, left));
     }
     template <typename Choice>
     static core::settings rules_for(const std::vector<std::size_t>& masters, Choice& choose) {
