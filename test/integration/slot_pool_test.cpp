@@ -175,7 +175,7 @@ TEST_CASE("a slot of a thousand of which ten are free is found in two round trip
 TEST_CASE("the largest pool works as the smallest") {
     pool_site site;
     named_pool large{site.me.manager(), "large", slot_pool_size_max};
-    lock one = site.take(large);
+    lock one = site.take(large, waiting(60s)); // a look at all slots takes a slow machine seconds
     CHECK(one.held());
     const pool_status found = site.status(large);
     CHECK(found.slots.size() == slot_pool_size_max);
