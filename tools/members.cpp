@@ -170,8 +170,8 @@ void add_members_command(command_line& to) {
         "A smaller max-ttl holds for new locks as soon as all masters have recorded the plan. "
         "Their "
         "quarantine\n"
-        "becomes shorter when no longer lease is left. A client with a larger --max-ttl raises it "
-        "again.\n"
+        "becomes shorter when every longer lease is over. A client with a larger --max-ttl raises "
+        "it again.\n"
         "Exits with 201 if the quorum has not been founded, or if the list of masters is "
         "outdated.");
     made.add_option("ACTION", wanted->what, "add, remove, replace, found or max-ttl; default: show")

@@ -187,7 +187,7 @@ void patience::tell_refusals() {
                     for (const redlock::master_vote& one : why->votes) {
                         texts.push_back(one.text);
                     }
-                    hint_at_causes((*self)->now_.how(), texts);
+                    (*self)->hint(texts);
                 }
             }));
 }
@@ -218,6 +218,11 @@ void patience::tell_masters(const redlock::health& health) {
                 now_.io, probe_without_tls(mine, where), [](const std::exception_ptr&) {});
         }
     }
+    hint(texts);
+}
+
+void patience::hint(const std::vector<std::string>& texts) {
+    told_causes_ = true;
     hint_at_causes(now_.how(), texts);
 }
 

@@ -37,7 +37,7 @@ public:
     struct probe;
 
     /// Whether `hint_at_causes` was called.
-    bool told_causes() const noexcept { return told_; }
+    bool told_causes() const noexcept { return told_causes_; }
 
 private:
     void look();
@@ -45,6 +45,7 @@ private:
     void tell_lock();
     void tell_refusals();
     void tell_masters(const redlock::health& health);
+    void hint(const std::vector<std::string>& texts);
     void say_waiting(std::string_view why) const;
     void look_after(milliseconds time);
 
@@ -57,6 +58,7 @@ private:
     std::vector<std::shared_ptr<probe>> probes_;
     std::vector<std::pair<std::size_t, std::string>> unknown_; // masters, and their texts
     bool told_ = false;                                        // the reason for the wait
+    bool told_causes_ = false;                                 // and what to change
     bool told_left_ = false;                                   // how long the quarantine lasts
     bool counts_down_ = false; // the last line on the terminal is that of the countdown
 };

@@ -136,8 +136,8 @@ struct member_change {
     /// `config::masters`. Empty for the other actions.
     std::string master{};
     /// With `set_max_ttl`: the longest ttl. Range: 10 ms to 24 h. A smaller one holds at once for
-    /// new leases, and the quarantine becomes shorter when no longer lease is left. A client with a
-    /// larger `config::max_ttl` raises it again.
+    /// new leases, and the quarantine becomes shorter when every longer lease is over. A client
+    /// with a larger `config::max_ttl` raises it again.
     std::chrono::milliseconds max_ttl{0};
 };
 

@@ -181,8 +181,11 @@ def _(quorum):
         contains(waiting.stderr.readline(), "waiting for 'a': ", ' s until the quarantine ends')
     quorum.env |= right
     quorum.holder('a')
-    waiting = quorum.start('acquire', 'a')
+    waiting = quorum.start('acquire', '--wait', '10s', 'a')
     contains(waiting.stderr.readline(), "waiting for 'a': held by ")
+    for master in quorum.masters:
+        master.kill()
+    contains(waiting.stderr.read(), 'no quorum', 'start it; check its port')
 
 
 @case('a wait that is shorter than the quarantine ends at once, and says how long the quarantine lasts')

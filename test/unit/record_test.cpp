@@ -277,7 +277,7 @@ TEST_CASE(
     CHECK(got.votes[0] != vote::granted); // its quarantine would be too short
 }
 
-TEST_CASE("while a smaller max_ttl is planned, new leases and renewals are no longer than that") {
+TEST_CASE("while a smaller max_ttl is planned, new leases and renewals are at most that long") {
     const core::member_names members{"m0", "m1", "m2"};
     served_quorum q(3, true, 0ms, members);
     q.it.start();

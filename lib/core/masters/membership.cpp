@@ -167,8 +167,8 @@ std::chrono::microseconds membership::longest_quarantine() const {
 
 // The quarantine that is recorded together with a list: for a quorum that is founded, what its
 // masters ask for already, or the default. A master that returns takes the longest of the others.
-// Only the list that changes `max_ttl` shortens one: no longer lease is left then. If a client has
-// asked for more since, masters with that list have recorded it.
+// Only the list that changes `max_ttl` shortens one: every longer lease is over then. If a client
+// has asked for more since, masters with that list have recorded it.
 std::chrono::microseconds
 membership::quarantine_with(const recorded_list& next, const seen& one) const {
     std::chrono::microseconds out{0};

@@ -21,9 +21,9 @@
 //   vote of one of them, and a client records its quarantine before the vote. Leases of the
 //   generation before may still be valid, so as many of its members must have been read.
 // - A master with an older generation receives the present one.
-// - `max_ttl` is changed like the members. While its plan stands, a client uses no longer ttl
+// - `max_ttl` is changed like the members. While its plan stands, a client uses at most that ttl
 //   there, and each script and certificate refuses clients that have not read the plan. So after
-//   the wait no longer lease is left, and the final list shortens the quarantine.
+//   the wait every longer lease is over, and the final list shortens the quarantine.
 
 #pragma once
 
@@ -84,7 +84,7 @@ public:
     const recorded_list& recorded(std::size_t master) const noexcept { return seen_[master].list; }
     /// The longest quarantine that any client has asked a member for.
     std::chrono::microseconds longest_quarantine() const;
-    /// The `max_ttl` that is planned in its record: no longer lease may begin there, because
+    /// The `max_ttl` that is planned in its record: longer leases may not begin there, because
     /// leases from before are only waited for once. `ttl_max`: none.
     std::chrono::milliseconds planned_max_ttl(std::size_t master) const noexcept {
         const recorded_list& list = seen_[master].list;
