@@ -23,8 +23,12 @@ only_with(std::string_view other, std::string field, setting_value value, settin
     return {std::move(field), std::move(value), {}, allows, allows, fmt::format("with {}", other)};
 }
 
-invalid_value not_allowed(milliseconds ttl, milliseconds longest, milliseconds needed) {
-    return {"ttl", ttl, {}, needed + milliseconds(1), longest, {}};
+invalid_value
+not_allowed(milliseconds ttl, const config& config, milliseconds longest, milliseconds needed) {
+    const char* const limit = ttl <= longest                         ? ""
+                              : config.protocol == protocol::guarded ? "the quorum's max_ttl"
+                                                                     : "max_ttl";
+    return {"ttl", ttl, {}, needed + milliseconds(1), longest, limit};
 }
 
 milliseconds drift_during(milliseconds ttl, const config& config) {
@@ -46,7 +50,7 @@ validation check_ttl(milliseconds ttl, const config& config, milliseconds longes
     if (ttl.count() >= 1 && ttl <= longest) {
         return {};
     }
-    return not_allowed(ttl, longest, drift_during(milliseconds(1), config));
+    return not_allowed(ttl, config, longest, drift_during(milliseconds(1), config));
 }
 
 validation
@@ -66,7 +70,7 @@ check_options(const acquire_options& options, const config& config, milliseconds
     const milliseconds needed =
         drift_during(options.ttl, config) + options.stop_margin + options.min_validity;
     if (options.ttl <= needed) {
-        return not_allowed(options.ttl, longest, needed);
+        return not_allowed(options.ttl, config, longest, needed);
     }
     if (options.wait.limit().count() < 0) {
         return invalid_value{"wait", options.wait.limit(), {}, milliseconds(0), {}, {}};
@@ -194,7 +198,7 @@ validation validate_extension(milliseconds ttl, const config& config, millisecon
         return valid; // its drift may be beyond what nanoseconds can hold
     }
     const milliseconds drift = drift_during(ttl, config);
-    return ttl > drift ? validation() : not_allowed(ttl, longest, drift);
+    return ttl > drift ? validation() : not_allowed(ttl, config, longest, drift);
 }
 
 validation exclusive_only(const acquire_options& options, const char* with) {

@@ -95,6 +95,10 @@ std::string_view remedy_of(std::string_view cause) noexcept {
             "check that a server listens there and is not stopped; if it is far away, increase "
             "--connect-timeout"},
         row{"malformed reply", "correct the port: this is not a Redis server"},
+        row{"the quorum's max_ttl", "use a shorter --ttl, or `redlock members max-ttl`"},
+        row{"lost its memory record",
+            "if it stays so, too few masters have theirs: stop all clients, DEL redlock::epoch "
+            "(PREFIX:epoch) on each master, and start the clients"},
         row{"DB index", "correct the database in its URL, or raise databases there"},
     };
     const auto found = std::ranges::find_if(
@@ -201,6 +205,9 @@ void hint_at_votes(
     const std::string& resource,
     const redlock::diagnostics& why,
     bool causes) {
+    if (why.votes.empty() && !remedy_of(why.message).empty()) {
+        say(std::string(remedy_of(why.message)));
+    }
     // An acquire finds this vote only where a key of the lock has another type.
     hint_at(how, resource, why.votes, causes, [](const redlock::master_vote& one) {
         return one.vote == redlock::vote::owned_by_other;

@@ -140,7 +140,10 @@ void refuse_unknown(const redlock::health& now) {
             "the members of the quorum are not known{}: {}",
             std::ranges::any_of(now.masters, [](const auto& one) { return one.generation > 0; })
                 ? ". They must be more than half of this list, and this list must have more than "
-                  "half of them, by the same names: so a quorum of one master cannot grow"
+                  "half of them, by the same names: so a quorum of one master cannot grow. To "
+                  "found "
+                  "another list: stop all clients, DEL redlock::epoch (PREFIX:epoch) on each "
+                  "master, then redlock members found"
                 : "",
             printable(to_string(now))));
 }
@@ -245,7 +248,9 @@ found(const change& wanted, redlock::config how, redlock::health now, bool only_
         if (std::ranges::any_of(now.masters, [](const auto& one) { return one.generation > 0; })) {
             throw failure(
                 exit_code::no_quorum,
-                "another list is final, and is not replaced: " + printable(to_string(now)));
+                "another list is final, and is not replaced (correct --masters, or change the "
+                "members by redlock members add, remove or replace): "
+                    + printable(to_string(now)));
         }
     };
     const bool same = now.members.size() == how.masters.size()
@@ -364,6 +369,12 @@ make_changes(const std::vector<change>& wanted, const redlock::config& how, bool
         }
         if (members != now.members.size()) {
             warn_of_even(members);
+        }
+        if (steps.front().what == action::set_max_ttl && steps.front().max_ttl < now.max_ttl) {
+            say(fmt::format(
+                "holders whose --grace (stop_margin) is more than {} will stop with their next "
+                "extension",
+                duration_text(steps.front().max_ttl / 2)));
         }
         if (only_shows) {
             refuse_other_plans(now, steps.front());

@@ -162,7 +162,7 @@ def _(quorum):
     quorum.env |= SHORT
     founded(quorum, 0)
     refused = quorum.run('members', 'add', quorum.masters[1].name, env=listed(quorum, 0, 1))
-    contains(ended(refused, NO_QUORUM).stderr, 'a quorum of one master cannot grow')
+    contains(ended(refused, NO_QUORUM).stderr, 'a quorum of one master cannot grow. To found another list: stop')
 
 
 @case('commands that only show something found no quorum', 3)
@@ -353,12 +353,12 @@ def _():
         begun = time.monotonic()
         lowers = ended(quorum.run('members', 'max-ttl', '500ms'), 0)
         equal(time.monotonic() - begun > 2, True)
-        contains(lowers.stderr, 'max-ttl 500ms: planned on all masters')
+        contains(lowers.stderr, 'more than 250ms will stop', 'max-ttl 500ms: planned on all masters')
         contains(lowers.stdout, 'max_ttl 500ms, quarantine 562ms')
         equal({record(master)[4] for master in quorum.masters}, {'562000'})
         ended(quorum.run('extend', 'kept', '--token', token), LOST)
         refused = quorum.run('run', '--wait', 'none', '--ttl', '501ms', 'a', '--', 'true')
-        contains(ended(refused, CONFIGURATION).stderr, '500 ms')
+        contains(ended(refused, CONFIGURATION).stderr, "500 ms, the quorum's max_ttl", 'use a shorter --ttl, or `redlock members max-ttl')
         ended(quorum.run('run', '--wait', '5s', 'a', '--', 'true'), 0)
         contains(ended(quorum.run('members', 'max-ttl', '500ms'), 0).stderr, 'max_ttl is 500ms already')
         contains(ended(quorum.run('members', 'max-ttl', '3s'), 0).stdout, 'max_ttl 3s')
@@ -455,7 +455,7 @@ def _(quorum):
     ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env=right), 0)
     contains(ended(quorum.run('members', 'found', env=right), 0).stderr, 'founded already')
     for other in (typo, listed(quorum, 0, 1), listed(quorum, 0)):
-        contains(ended(quorum.run('members', 'found', env=other), NO_QUORUM).stderr, 'is not replaced')
+        contains(ended(quorum.run('members', 'found', env=other), NO_QUORUM).stderr, 'is not replaced (correct --masters')
     contains(ended(quorum.run('members', 'found', 'a', env=right), USAGE).stderr, '--masters')
     contains(ended(quorum.run('members', 'add', 'a', '--new', env=right), USAGE).stderr, 'members found')
 
