@@ -57,6 +57,7 @@ void engine_driver::schedule_flush() {
 }
 
 void engine_driver::all_received() {
+    catch_up(received_at_);
     schedule_flush();
     if (!turn_posted_) {
         backend_->wait();
@@ -136,7 +137,8 @@ void engine_driver::link_closed(std::size_t master, std::string_view why) {
 }
 
 void engine_driver::link_received(std::size_t master, std::span<const char> bytes) {
-    engine_.received(master, bytes, time_.now());
+    received_at_ = time_.now();
+    engine_.received(master, bytes, received_at_);
 }
 
 void engine_driver::link_written(std::size_t master, std::size_t bytes) {

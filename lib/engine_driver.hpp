@@ -55,7 +55,9 @@ public:
     /// Passes an event to the engine: `f(now)`.
     template <typename F>
     void dispatch(F f) {
-        f(time_.now());
+        const time_point now = time_.now();
+        f(now);
+        catch_up(now);
         schedule_flush();
     }
     /// Does what the engine wants after an event: at once, or once for all events of this turn of
@@ -122,6 +124,13 @@ private:
     void all_received() override;
     void link_written(std::size_t master, std::size_t bytes) override;
 
+    /// Does what an event of `now` has made due, such as the attempt of a waiter that was notified:
+    /// a timer would cost it two more turns.
+    void catch_up(time_point now) {
+        if (engine_.next_due() <= now) {
+            engine_.time_passed(now);
+        }
+    }
     void end_turn();
     void write_all();
 
@@ -131,6 +140,7 @@ private:
     std::atomic<std::uint64_t> next_id_{1};
     std::unique_ptr<net::backend> backend_;
     core::engine engine_;
+    time_point received_at_ = core::never; // the last bytes
     bool turn_posted_ = false;
     bool handler_posted_ = false; // in this turn
 };

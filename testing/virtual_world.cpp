@@ -146,6 +146,7 @@ void virtual_backend::cut(connection& one) {
 }
 
 void virtual_backend::wake_by(time_point moment) {
+    all_.late_wakes += moment <= all_.now() ? 1U : 0U;
     if (moment >= armed_) {
         return;
     }

@@ -90,6 +90,7 @@ struct virtual_world {
     agenda client_events;
     std::uint32_t next_connection = 1;
     std::uint64_t random = 42;
+    std::size_t late_wakes = 0; // times that a manager asked for a timer for what was due already
     bool running = false;
     boost::asio::io_context context; // before its managers: handlers may own locks
     std::list<lock_manager> managers;

@@ -2,6 +2,7 @@
 // test moves.
 
 #include "support/test.hpp"
+#include "virtual_world.hpp"
 
 #include <redlock/testing.hpp>
 
@@ -140,6 +141,31 @@ TEST_CASE("virtual time: a waiter gets the lock when the other process releases 
     mine = {};
     REQUIRE(quorum.advance_until([&] { return other.has_value(); }));
     CHECK(quorum.now() - before < 100ms); // woken, and not by asking again
+}
+
+TEST_CASE("a waiter that is notified goes on in the same turn, without a timer") {
+    testing::virtual_world world(3, {});
+    lock_manager& mine = world.add_manager();
+    lock_manager& other = world.add_manager();
+    const auto until = [&](const std::function<bool()>& done) {
+        return world.run_until(world.now() + 5s, done);
+    };
+    lock held;
+    std::vector<lock> next; // one waits in this process, the other in another one
+    mine.async_acquire("r", [&](error_code, lock taken) { held = std::move(taken); });
+    REQUIRE(until([&] { return held.held(); }));
+    const auto wait = [&](lock_manager& by) {
+        by.async_acquire("r", [&](error_code, lock taken) { next.push_back(std::move(taken)); });
+    };
+    wait(other);
+    wait(mine);
+    until([] { return false; }); // the other process has subscribed
+    world.late_wakes = 0;
+    held = {};
+    REQUIRE(until([&] { return next.size() == 1; }));
+    next.clear();
+    REQUIRE(until([&] { return next.size() == 1; }));
+    CHECK(world.late_wakes == 0);
 }
 
 TEST_CASE("virtual time: a lock that somebody else has is contended until it is free") {
