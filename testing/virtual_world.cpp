@@ -2,7 +2,7 @@
 
 #include "core/bytes/keys.hpp"
 #include "core/masters/membership.hpp"
-#include "manager_access.hpp"
+#include "manager/manager_access.hpp"
 
 #include <boost/asio/detached.hpp>
 

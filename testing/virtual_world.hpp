@@ -3,13 +3,13 @@
 
 #pragma once
 
-#include "completion.hpp"
+#include "manager/completion.hpp"
+#include "manager/time_source.hpp"
 #include "memory/audience.hpp"
 #include "memory/lua_machine.hpp"
 #include "memory/server.hpp"
 #include "net/backend.hpp"
 #include "net/link_callbacks.hpp"
-#include "time_source.hpp"
 
 #include <redlock/clock.hpp>
 #include <redlock/config.hpp>

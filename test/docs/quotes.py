@@ -201,12 +201,12 @@ def hosts_errors(root):
 
 def metrics_errors(root):
     """The table of the metrics against those that are on a page for Prometheus."""
-    source = (root / 'lib' / 'prometheus.cpp').read_text()
+    source = (root / 'lib' / 'primitives' / 'prometheus.cpp').read_text()
     exported = {(name, 'counter' if name.endswith('_total') else kind or 'gauge') for name, kind in
                 re.findall(r'\{"(redlock_\w+)",[^}]*?(?:"(histogram)")?\}', source)}
     table = (root / 'docs' / 'operations.md').read_text()
     listed = set(re.findall(r'^\| `(redlock_\w+)` \| (\w+) \|', table, re.MULTILINE))
     if not exported:
-        return ['lib/prometheus.cpp: no metrics found']
-    return [f'{name}, a {kind}, is in one of docs/operations.md and lib/prometheus.cpp only'
+        return ['lib/primitives/prometheus.cpp: no metrics found']
+    return [f'{name}, a {kind}, is in one of docs/operations.md and lib/primitives/prometheus.cpp only'
             for name, kind in sorted(exported ^ listed)]

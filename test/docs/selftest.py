@@ -210,8 +210,8 @@ def check_navigation(root):
     point('navigation: twice', errors('nav:\n  - page.md\n  - other.md\n  - other.md\n'), 'other.md twice')
     point('navigation: another list', errors('nav:\n  - page.md\nplugins:\n  - other.md\n'), 'docs/other.md is not')
 
-    (root / 'lib').mkdir()
-    (root / 'lib' / 'prometheus.cpp').write_text('{"redlock_a_total", counts, 1}')
+    (root / 'lib' / 'primitives').mkdir(parents=True)
+    (root / 'lib' / 'primitives' / 'prometheus.cpp').write_text('{"redlock_a_total", counts, 1}')
     for name, table, expected in [('the same', '| `redlock_a_total` | counter |', None),
                                   ('another type', '| `redlock_a_total` | gauge |', 'redlock_a_total, a gauge'),
                                   ('one is missing', '', 'redlock_a_total, a counter')]:

@@ -1,5 +1,5 @@
-#include "lock_request.hpp"
-#include "settings_of.hpp"
+#include "config/lock_request.hpp"
+#include "config/settings_of.hpp"
 #include "support/test.hpp"
 
 #include <redlock/config.hpp>

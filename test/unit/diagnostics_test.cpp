@@ -1,4 +1,4 @@
-#include "explain.hpp"
+#include "config/explain.hpp"
 #include "support/test.hpp"
 
 #include <redlock/diagnostics.hpp>

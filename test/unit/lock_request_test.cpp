@@ -1,6 +1,6 @@
 // Which acquires are refused before anybody is asked.
 
-#include "lock_request.hpp"
+#include "config/lock_request.hpp"
 #include "support/test.hpp"
 
 #include <variant>

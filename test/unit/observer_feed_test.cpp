@@ -1,6 +1,6 @@
 // What an observer receives, and that what it throws ends with the call.
 
-#include "observer_feed.hpp"
+#include "manager/observer_feed.hpp"
 #include "support/test.hpp"
 
 #include <mutex>

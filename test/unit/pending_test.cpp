@@ -1,6 +1,6 @@
 // The table of calls that wait for the engine.
 
-#include "pending.hpp"
+#include "manager/pending.hpp"
 #include "support/test.hpp"
 
 #include <boost/asio/io_context.hpp>

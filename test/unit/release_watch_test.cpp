@@ -1,6 +1,6 @@
 // Calls that wait for the next notification on a key, or for a moment.
 
-#include "release_watch.hpp"
+#include "manager/release_watch.hpp"
 #include "support/test.hpp"
 
 #include <redlock/errc.hpp>

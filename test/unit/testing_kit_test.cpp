@@ -2,6 +2,7 @@
 // test moves.
 
 #include "support/test.hpp"
+
 #include "virtual_world.hpp"
 
 #include <redlock/testing.hpp>

@@ -1,5 +1,5 @@
 #include "blocking_wait.hpp"
-#include "manager_impl.hpp"
+#include "manager/manager_impl.hpp"
 
 #include <redlock/blocking.hpp>
 

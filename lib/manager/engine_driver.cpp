@@ -1,9 +1,9 @@
 #include "engine_driver.hpp"
 
-#include "explain.hpp"
+#include "config/explain.hpp"
+#include "config/settings_of.hpp"
 #include "net/settings_file.hpp"
 #include "net/sockets.hpp"
-#include "settings_of.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
-#include "completion.hpp"
-#include "manager_impl.hpp"
+#include "manager/completion.hpp"
+#include "manager/manager_impl.hpp"
 
 #include <redlock/reentrant_mutex.hpp>
 

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "completion.hpp"
+#include "manager/completion.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>

@@ -5,10 +5,10 @@
 #pragma once
 
 #include "completion.hpp"
+#include "config/settings_of.hpp"
 #include "core/engine/engine.hpp"
 #include "net/backend.hpp"
 #include "net/link_callbacks.hpp"
-#include "settings_of.hpp"
 #include "time_source.hpp"
 
 #include <redlock/config.hpp>

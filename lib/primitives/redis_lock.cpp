@@ -1,6 +1,6 @@
 #include "blocking_wait.hpp"
-#include "explain.hpp"
-#include "manager_impl.hpp"
+#include "config/explain.hpp"
+#include "manager/manager_impl.hpp"
 
 #include <redlock/redis_lock.hpp>
 

@@ -3,9 +3,9 @@
 
 #pragma once
 
+#include "config/lock_request.hpp"
 #include "engine_driver.hpp"
 #include "held_leases.hpp"
-#include "lock_request.hpp"
 #include "observer_feed.hpp"
 #include "pending.hpp"
 #include "release_watch.hpp"

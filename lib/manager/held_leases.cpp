@@ -1,6 +1,6 @@
 #include "held_leases.hpp"
 
-#include "lock_request.hpp"
+#include "config/lock_request.hpp"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "explain.hpp"
+#include "config/explain.hpp"
 
 #include <redlock/with_diagnostics.hpp>
 

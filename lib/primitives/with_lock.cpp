@@ -1,4 +1,4 @@
-#include "manager_impl.hpp"
+#include "manager/manager_impl.hpp"
 #include "procedure.hpp"
 
 #include <redlock/with_lock.hpp>

@@ -1,8 +1,8 @@
+#include "config/settings_of.hpp"
+#include "config/value_checks.hpp"
 #include "core/base/validity.hpp"
 #include "core/bytes/keys.hpp"
 #include "core/masters/member_list.hpp"
-#include "settings_of.hpp"
-#include "value_checks.hpp"
 
 #include <redlock/admin.hpp>
 

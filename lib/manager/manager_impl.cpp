@@ -1,7 +1,7 @@
 #include "manager_impl.hpp"
 
+#include "config/explain.hpp"
 #include "core/bytes/keys.hpp"
-#include "explain.hpp"
 
 #include <utility>
 
