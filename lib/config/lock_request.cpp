@@ -25,7 +25,8 @@ only_with(std::string_view other, std::string field, setting_value value, settin
 
 invalid_value
 not_allowed(milliseconds ttl, const config& config, milliseconds longest, milliseconds needed) {
-    const char* const limit = ttl <= longest                         ? ""
+    const bool given = longest == config.max_ttl; // by the same caller
+    const char* const limit = ttl <= longest || given                ? ""
                               : config.protocol == protocol::guarded ? "the quorum's max_ttl"
                                                                      : "max_ttl";
     return {"ttl", ttl, {}, needed + milliseconds(1), longest, limit};
