@@ -66,7 +66,9 @@ std::string_view unit_meant(std::string_view word) {
     const auto* const why = word.empty() ? "has no unit" : "has an unknown unit";
     const bool one_part = text.size() == digits.size() + word.size();
     word.remove_prefix(std::min(word.find_first_not_of(' '), word.size()));
-    const std::string_view meant = one_part ? unit_meant(word) : "";
+    // A long number without a unit are milliseconds: nobody waits for 3000 s.
+    const bool counts_ms = word.empty() && digits.size() > 3;
+    const std::string_view meant = counts_ms ? "ms" : one_part ? unit_meant(word) : "";
     throw std::invalid_argument(
         meant.empty() ? fmt::format(
             "'{}' {}; write whole numbers with ms, s, m, h or d, as in 500ms or 1m30s",

@@ -40,7 +40,7 @@ def _(quorum):
             (['run', '--password-file', '', *run], '--password-file: no value given; name a file'),
             (['run', '--tls-ca-file', '', *run], '--tls-ca-file: no value given; name a file'),
             (['run', '--ttl', '99999999999999999999', *run], "--ttl: '99999999999999999999' has no unit, did you mean "
-             '99999999999999999999s? Units are ms, s, m, h and d; see redlock run --help'),
+             '99999999999999999999ms? Units are ms, s, m, h and d; see redlock run --help'),
             (['run', '--ttl', '1s', '--ttl', '2s', *run],
              '--ttl: more than one value given; see redlock run --help'),
             (['run', '--ttl', '-1s', *run],
