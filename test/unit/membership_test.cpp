@@ -292,6 +292,7 @@ TEST_CASE("a client that must not found a quorum waits for another one") {
     CHECK(reader.admitted() == 0);
     client founder(all, {0, 1, 2});
     founder.ask_all();
+    founder.ask_all();
     reader.settle(); // it is being founded
     CHECK(all.list(0).what == state::founding);
     founder.settle();
@@ -881,7 +882,7 @@ TEST_CASE(
     world all(3);
     {
         client founder(all, {0, 1, 2});
-        for (int i = 0; i < 4; ++i) { // written, read once more, agreed, read once more
+        for (int i = 0; i < 5; ++i) { // read, written, read once more, agreed, read once more
             founder.ask_all();
         }
         founder.send(0);

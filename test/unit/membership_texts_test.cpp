@@ -28,8 +28,8 @@ TEST_CASE("a quorum is being founded until it is known to be, except where anoth
         "not a member of this client's quorum: it is being founded for that of m0, m3, m4, and "
         "this client's list is m0, m1, m2; "));
     CHECK(why.ends_with(
-        "; this list replaces that one in 2 s, or at once by `redlock members found` with the "
-        "right list"));
+        "; this list replaces that one in 2 s, and its quarantine follows; at once by `redlock "
+        "members found` with the right list, with --new without a quarantine"));
     CHECK(one.why_not(1) == "the quorum is not founded: another list is recorded on m0");
     CHECK(one.members().being_founded(0));
     CHECK(one.members().being_founded(1));

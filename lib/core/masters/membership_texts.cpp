@@ -35,6 +35,11 @@ std::string membership::why_not(std::size_t master, time_point now) const {
     if (!view_.contains(seen_[master].name)) {
         return "not a member of the quorum: its members are " + ours;
     }
+    if (list.unfinished()) {
+        return "its list of members is not final yet; a client that may found the quorum and "
+               "connects "
+               "to all masters finishes it";
+    }
     if (!list.founded()) {
         return "it lost its memory record, and receives the members of the quorum from the others "
                "when enough of them have theirs";
@@ -83,7 +88,8 @@ std::string membership::why_foreign(std::size_t master, time_point now) const {
               : replacing_ ? "; this list replaces that one now"
               : replace_at_ != forever
                   ? "; this list replaces that one in " + std::to_string(left.count())
-                        + " s, or at once by " + remedy
+                        + " s, and its quarantine follows; at once by " + remedy
+                        + ", with --new without a quarantine"
                   : "; this list can replace that one when each of its masters "
                     "has replied, without another list that is final: "
                         + remedy);
@@ -161,21 +167,24 @@ std::string membership::change_text(time_point now) const {
 }
 
 std::string membership::why_not_founded() const {
-    std::string missing;
+    std::string missing; // without a reply, nothing is written
     std::string foreign;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
         const recorded_list& list = seen_[i].list;
-        if (!list.unfinished() || list.list != own_) {
-            add_item(list.what == state::none ? missing : foreign, rules_.names[i]);
+        if (list.what != state::none && (!list.unfinished() || list.list != own_)) {
+            add_item(foreign, rules_.names[i]);
+        } else if (!seen_[i].known) {
+            add_item(missing, rules_.names[i]);
         }
     }
     if (!foreign.empty()) {
         return "the quorum is not founded: another list is recorded on " + foreign;
     }
-    return missing.empty() ? "the quorum is being founded"
-                           : "the quorum is not founded yet: each master of the list must reply "
-                             "once; missing: "
-                                 + missing;
+    return missing.empty()
+               ? rules_.founds ? "the quorum is being founded" : "the quorum is not founded yet"
+               : "the quorum is not founded yet: each master of the list must reply "
+                 "once; missing: "
+                     + missing;
 }
 
 } // namespace redlock::core

@@ -18,8 +18,10 @@ recorded_list membership::founding_of(const seen& one) const {
     if (!rules_.founds) {
         return {};
     }
+    // Without a reply of each, it cannot become final: one may be a mistake, or have another list.
     if (one.list.what == state::none) {
-        return {state::founding, own_};
+        return std::ranges::all_of(seen_, &seen::known) ? recorded_list{state::founding, own_}
+                                                        : recorded_list{};
     }
     if (wrong::founded_list_replaced && one.list.list != own_) {
         return {state::founding, own_};
