@@ -125,11 +125,11 @@ private:
                 names += (names.empty() ? "" : ", ") + name;
             } else if (!health_.members.empty() && !is_member(i) && mine.generation == 0) {
                 out_.push_back(
-                    {severity::note,
+                    {severity::warning,
                      "members",
                      masters_[i].endpoint,
-                     "is not a member of the quorum",
-                     "redlock members add " + name});
+                     "is not a member of the quorum: its vote does not count",
+                     "redlock members add " + name + ", or remove it from --masters"});
             } else if (!health_.members.empty() && !is_member(i)) {
                 out_.push_back(
                     {severity::warning,

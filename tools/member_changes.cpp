@@ -1,6 +1,7 @@
 #include "member_changes.hpp"
 
 #include "exit_code.hpp"
+#include "hints.hpp"
 #include "members.hpp"
 #include "session.hpp"
 #include "text.hpp"
@@ -241,6 +242,19 @@ void say_awaited(
     }
 }
 
+// Why masters do not reply, and what to do about it.
+void say_unreachable(const redlock::health& now, const redlock::config& how) {
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < now.masters.size(); ++i) {
+        const redlock::master_health& one = now.masters[i];
+        texts.push_back(replies(one) ? std::string() : one.text);
+        if (!replies(one)) {
+            say(fmt::format("{}: {}", to_string(how.masters[i]), printable(one.text)));
+        }
+    }
+    hint_at_causes(how, texts);
+}
+
 // Founds the quorum with this list, unless another one is final.
 redlock::health
 found(const change& wanted, redlock::config how, redlock::health now, bool only_shows) {
@@ -253,15 +267,31 @@ found(const change& wanted, redlock::config how, redlock::health now, bool only_
                     + printable(to_string(now)));
         }
     };
+    if (std::ranges::any_of(now.masters, [](const auto& one) {
+            return one.state == redlock::master_state::duplicate;
+        })) {
+        throw failure(
+            exit_code::usage, "two masters of the list are the same server: list each server once");
+    }
     const bool same = now.members.size() == how.masters.size()
                       && std::ranges::all_of(how.masters, [&](const redlock::endpoint& one) {
                              return is_member(now, name_of(one));
                          });
-    if (same) {
-        say("the quorum has been founded already");
+    // Of a founding that was interrupted, not all masters have the final list.
+    const auto unfinished = [](const redlock::master_health& one) {
+        return replies(one) && one.generation == 0;
+    };
+    if (same && std::ranges::none_of(now.masters, unfinished)) {
+        say(wanted.what == redlock::member_change::action::found_unused && !now.ready
+                ? "the quorum has been founded already, so --new changes nothing. If its masters "
+                  "are new: stop all clients, DEL redlock::epoch (PREFIX:epoch) on each, then "
+                  "redlock members found --new"
+                : "the quorum has been founded already");
         return now;
     }
-    refuse_final();
+    if (!same) {
+        refuse_final();
+    }
     if (only_shows) {
         say("it would found the quorum with the masters of this list");
         return now;
@@ -269,17 +299,23 @@ found(const change& wanted, redlock::config how, redlock::health now, bool only_
     how.change = wanted;
     how.founds_quorum = true;
     session founder(how);
+    const auto settled_by = redlock::clock::now() + std::chrono::milliseconds(1'300);
     for (std::string said;;) {
         now = founder.manager.get_health();
         if (!now.members.empty()) {
-            return now;
-        }
-        refuse_final();
-        if (now.change != said && std::ranges::all_of(now.masters, [](const auto& one) {
+            if (std::ranges::none_of(now.masters, unfinished)) {
+                return now;
+            }
+        } else {
+            refuse_final();
+            const bool settled = std::ranges::all_of(now.masters, [](const auto& one) {
                 return one.state != redlock::master_state::connecting;
-            })) {
-            said = now.change;
-            say(printable(said));
+            });
+            if (now.change != said && (settled || redlock::clock::now() >= settled_by)) {
+                said = now.change;
+                say(printable(said));
+                say_unreachable(now, how);
+            }
         }
         if (founder.pause(std::chrono::milliseconds(20))) {
             throw failure(

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,7 +101,11 @@ std::vector<redlock::member_change> changes_of(const member_wishes& wanted) {
         return {{add, wanted.replacement}, {remove, wanted.master}};
     }
     if (wanted.what == "max-ttl") {
-        return {{set_max_ttl, {}, parse_duration(wanted.master)}};
+        try {
+            return {{set_max_ttl, {}, parse_duration(wanted.master)}};
+        } catch (const std::invalid_argument& error) {
+            throw failure(exit_code::usage, error.what());
+        }
     }
     return {{wanted.what == "add" ? add : remove, wanted.master}};
 }
@@ -197,12 +202,15 @@ void add_members_command(command_line& to) {
         if (founds && !wanted->master.empty()) {
             throw failure(exit_code::usage, "redlock members found takes the masters of --masters");
         }
+        if (wanted->what == "max-ttl" && (wanted->master.empty() || !wanted->replacement.empty())) {
+            throw failure(
+                exit_code::usage, "one duration is needed, as in redlock members max-ttl 5s");
+        }
         if ((wanted->what.empty() || founds) != wanted->master.empty()
             || (wanted->what == "replace") == wanted->replacement.empty()) {
             throw failure(
                 exit_code::usage,
-                "which master? redlock members add MASTER, remove MASTER, replace MASTER NEW or "
-                "max-ttl DURATION");
+                "which master? redlock members add MASTER, remove MASTER or replace MASTER NEW");
         }
         if (wanted->master == wanted->replacement && !wanted->master.empty()) {
             throw failure(exit_code::usage, "a master cannot be replaced by itself");
