@@ -2,7 +2,6 @@
 #include "handoff.hpp"
 
 #include "comparison.hpp"
-#include "floor_commands.hpp"
 #include "handoff_worker.hpp"
 #include "holdings.hpp"
 #include "push_time.hpp"
@@ -30,15 +29,10 @@ constexpr std::array holds{0ms, 1ms, 30ms};
 
 // The commands that carry the protocol, by what comes over the wire: a script's own calls are
 // counted under their names as well, so those which scripts make are left out.
-std::vector<std::string_view> commands_of(side who, const std::vector<address>& masters) {
-    std::vector<std::string_view> names{
-        "eval", "evalsha", "delex", "delifeq", "subscribe", "unsubscribe"};
+std::vector<std::string_view> commands_of(side who) {
+    std::vector<std::string_view> names{"eval", "evalsha", "subscribe", "unsubscribe"};
     if (who == side::plain) {
         names.push_back("set");
-        // Published to waiters by a separate command if the release is not a script.
-        if (release_command(masters).name() != "EVALSHA") {
-            names.push_back("publish");
-        }
     }
     return names;
 }
@@ -85,7 +79,7 @@ crowd_result run_crowd(const plan& asked, const crowd& of) {
     for (auto& worker : workers) {
         worker.read_line(patience);
     }
-    const auto commands = commands_of(of.who, asked.masters);
+    const auto commands = commands_of(of.who);
     const auto before = count_calls(asked.masters, commands);
     for (auto& worker : workers) {
         worker.write_line("go");

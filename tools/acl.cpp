@@ -12,7 +12,7 @@ std::string acl_line(const redlock::config& how) {
         how.key_prefix.empty() ? "~* &*" : fmt::format("~{0}* &{0}*", printable(how.key_prefix));
     return fmt::format(
         "ACL SETUSER {} reset on >PASSWORD {} +info +eval +evalsha +time +get +set +incr +del "
-        "+pttl +pexpire +exists +mget +zadd +zscore +zrange +zrank +zrem{} +ping "
+        "+pttl +pexpire +mget +zadd +zscore +zrange +zrank +zrem{} +ping "
         "+client|setname +publish +subscribe +unsubscribe",
         user,
         scope,

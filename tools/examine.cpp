@@ -160,17 +160,17 @@ private:
         number_of("PTTL", attempt("+pttl", true, {"PTTL", lock}));
         number_of("PEXPIRE", attempt("+pexpire", true, {"PEXPIRE", lock, "2000"}));
         const bool guarded = how_.protocol == redlock::protocol::guarded;
-        number_of("EVAL", attempt("+eval", true, {"EVAL", "return 1", "1", lock}));
+        reply script = attempt("+eval", true, {"EVAL", "return 1", "1", lock});
+        number_of("EVAL", script);
         attempt("+evalsha", false, {"EVALSHA", std::string(40, '0'), "1", lock});
         if (guarded) {
             attempt("+time", true, {"TIME"});
-            const reply script = master_.ask({"EVAL", "return 1", "3", lock, fence, out_.record});
+            script = master_.ask({"EVAL", "return 1", "3", lock, fence, out_.record});
             number_of("EVAL", script);
-            if (script.failed() && !forbidden(script)) {
-                out_.script_refusal = script.text;
-            }
         }
-        number_of("EXISTS", attempt("+exists", false, {"EXISTS", lock}));
+        if (script.failed() && !forbidden(script)) {
+            out_.script_refusal = script.text;
+        }
         const reply pong = attempt("+ping", false, {"PING"});
         understood("PING", pong, pong.text == "PONG");
         const reply named =

@@ -118,7 +118,7 @@ private:
             add(severity::broken,
                 "scripts",
                 "refuses to run a script: " + it_.script_refusal,
-                "check its log; the guarded protocol needs scripts");
+                "check its log; redlock needs scripts");
         }
     }
 

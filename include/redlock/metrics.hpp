@@ -230,7 +230,7 @@ struct master_health {
     std::string version;
     /// Run id of the server process; empty until known.
     std::string run_id;
-    /// Command in use for the removal: "DELEX", "DELIFEQ", "EVALSHA" or "EVAL".
+    /// Command in use for scripts: "EVALSHA", or "EVAL" where that is refused.
     std::string compare_and_delete;
     /// State of the release notifications of this master:
     /// - "live": notifications arrive.

@@ -10,17 +10,14 @@
 namespace redlock { inline namespace REDLOCK_ABI {
 
 /// Protocol used with the masters. Both use the same keys, so clients of one exclude clients of the
-/// other.
+/// other. Both require EVAL: a master that refuses scripts does not vote.
 enum class protocol : std::uint8_t {
     /// Counts only votes of masters that are known to have lost nothing. Each master keeps a memory
     /// record: when it last lost its data (restart, FLUSHALL, replaced data). Until every lease
     /// that it may have lost has expired, no client counts its vote. Supports fencing tokens.
-    /// Requires EVAL.
     guarded,
     /// Uses `SET key token NX PX ttl`, compare-and-delete and compare-and-extend, as other Redlock
-    /// clients do. Use it to share locks with such clients, or if the masters do not allow scripts
-    /// but have native commands (Redis 8.4, Valkey 9). On a master that has neither, a lock cannot
-    /// be released and ends with its ttl.
+    /// clients do. Use it to share locks with such clients.
     plain,
 };
 

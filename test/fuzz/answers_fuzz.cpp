@@ -41,10 +41,6 @@ void check_plausible(const core::answer& said, const reply& got, command_variant
     require(
         !said.use_eval || (got.is_error() && how != command_variant::eval),
         "only a refusal is said otherwise, and nothing comes after EVAL");
-    require(
-        !said.ask_exists || (!got.is_error() && how == command_variant::native),
-        "only a native question");
-    require(!(said.ask_exists && said.use_eval), "one way on at a time");
     require(!got.is_error() || said.said != vote::granted, "an error grants nothing");
     require(said.quarantine.count() >= 0 && said.server_us >= 0, "times do not run backwards");
     require(!said.left || said.left->count() >= 0, "what is left of a lease is not negative");
@@ -79,14 +75,9 @@ void check_remove(const reply& got, command_variant how) {
     const core::answer said = core::read_remove(got, how);
     check_plausible(said, got, how);
     const auto status = status_of(got);
-    const bool native = how == command_variant::native && got.type == reply_type::status;
-    const bool notified =
-        how != command_variant::native && got.type == reply_type::integer && got.integer >= 2;
-    const bool done = native || status == 1 || is_number(got, 1) || notified;
-    require(
-        (said.said == vote::granted) == done,
-        "a removal is granted from 1 on, natively by a status");
-    const bool absent = status == -1 || (how != command_variant::native && is_number(got, -1));
+    const bool done = status == 1 || (got.type == reply_type::integer && got.integer >= 1);
+    require((said.said == vote::granted) == done, "a removal is granted from 1 on");
+    const bool absent = status == -1 || is_number(got, -1);
     require((said.said == vote::absent) == absent, "a removal: -1 is absent");
 }
 
@@ -94,9 +85,8 @@ void check_extend(const reply& got, command_variant how) {
     const core::answer said = core::read_extend(got, how);
     check_plausible(said, got, how);
     const auto status = status_of(got);
-    const bool native = how == command_variant::native && got.type == reply_type::status;
-    const bool done = native || status == 1 || status == 2 || is_number(got, 1);
-    require((said.said == vote::granted) == done, "an extension is granted by 1, 2 or natively");
+    const bool done = status == 1 || status == 2 || is_number(got, 1);
+    require((said.said == vote::granted) == done, "an extension is granted by 1 or 2");
     require(said.healed == (status == 2), "2 is healed");
 }
 
@@ -115,13 +105,6 @@ void check_handshake(const reply& got) {
         "times do not run backwards");
 }
 
-void check_exists(const reply& answer) {
-    const vote said = core::vote_on_exists(answer);
-    const bool counted = answer.type == reply_type::integer;
-    require((said == vote::absent) == (counted && answer.integer == 0), "EXISTS: absent is 0");
-    require((said == vote::error) == !counted, "EXISTS answers with a number");
-}
-
 void check_answers(std::string_view bytes) {
     core::reply_reader reader;
     reader.feed({bytes.data(), bytes.size()});
@@ -134,7 +117,6 @@ void check_answers(std::string_view bytes) {
             check_extend(*answer, how);
         }
         check_handshake(*answer);
-        check_exists(*answer);
         core::means_ineligible(answer->text);
     }
 }

@@ -35,19 +35,13 @@ void evidence::said(const std::vector<std::string>& words, time_point now) {
     if (name == "SET") {
         lease(words.at(2), words.back());
         asked.counts_status = true;
-        asked.counts_one = words.at(3) == "IFEQ";
-        if (words.at(3) == "NX") {
-            left_.insert(words.at(2));
-        }
+        left_.insert(words.at(2));
     } else if (script && words.size() == 6) { // text, 1, key, token, ttl
         lease(words.at(4), words.at(5));
         asked.counts_one = true;
     } else if (script && words.size() > 4) { // the same without a ttl
         left_.erase(words.at(4));
         removed_.insert(words.at(4));
-    } else if (name == "DELIFEQ" || name == "DELEX") {
-        left_.erase(words.back());
-        removed_.insert(words.back());
     }
     commands_.push_back(asked);
 }
@@ -68,9 +62,7 @@ void evidence::match() {
         const command& asked = commands_.front();
         const std::string& answer = statuses_.front();
         const bool positive =
-            (asked.counts_one && answer == ":1")
-            || (asked.counts_status && asked.counts_one && answer.starts_with('+'))
-            || (asked.counts_status && answer == "+OK");
+            (asked.counts_one && answer == ":1") || (asked.counts_status && answer == "+OK");
         if (positive) {
             time_point& until = until_.try_emplace(asked.token, core::never).first->second;
             until = std::max(until, asked.until);

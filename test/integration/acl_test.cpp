@@ -7,8 +7,8 @@ namespace redlock::test { namespace {
 // they do. SET takes, the others extend and release; INFO is the introduction.
 const acl_rules minimal = {"+info", "+set", "+eval", "+get", "+del", "+pttl", "+pexpire"};
 
-// What a deployment should allow: scripts by their digest, health checks, a name, release
-// notifications, and the native commands that replace scripts where a server has them.
+// What a deployment should allow: scripts by their digest, health checks, a name, and release
+// notifications.
 const acl_rules recommended = {
     "+info",
     "+set",
@@ -18,7 +18,6 @@ const acl_rules recommended = {
     "+del",
     "+pttl",
     "+pexpire",
-    "+exists",
     "+ping",
     "+client|setname",
     "+publish",
@@ -30,11 +29,6 @@ struct plain_site : restricted_site {
     plain_site() : restricted_site(protocol::plain) {}
 };
 
-bool has_native_commands(const client& me) {
-    const std::string command_variant = me.health().masters[0].compare_and_delete;
-    return command_variant == "DELEX" || command_variant == "DELIFEQ";
-}
-
 TEST_CASE("a user limited to the prefix and the least of commands can lock") {
     plain_site site;
     site.allow(minimal);
@@ -42,12 +36,8 @@ TEST_CASE("a user limited to the prefix and the least of commands can lock") {
     CHECK(site.works()); // also after the steps down to what is allowed
 }
 
-TEST_CASE("every command of the least is needed, where there are no native ones") {
+TEST_CASE("every command of the least is needed") {
     plain_site site;
-    site.allow(minimal);
-    if (has_native_commands(*site.me) || extends_natively(site.masters[0])) {
-        SKIP("native commands need no script");
-    }
     for (const std::string& one : minimal) {
         INFO("without " << one);
         site.allow(without(minimal, one));
@@ -57,14 +47,7 @@ TEST_CASE("every command of the least is needed, where there are no native ones"
 
 TEST_CASE("with the recommended commands nothing is refused") {
     plain_site site;
-    acl_rules rules = recommended;
-    site.allow(rules);
-    if (has_native_commands(*site.me)) {
-        const std::string native = site.me->health().masters[0].compare_and_delete;
-        rules.push_back(native == "DELEX" ? "+delex" : "+delifeq");
-        site.allow(rules);
-    }
-    site.forget_refusals();
+    site.allow(recommended);
     CHECK(site.works());
     lock mine = site.me->take("r"); // somebody has to wait
     const acquisition_ptr waiter = site.me->begin("r", waiting(1h));
@@ -84,7 +67,7 @@ TEST_CASE("with what the order of arrival needs in addition nothing of it is ref
     acquire_options in_order = waiting(1h);
     in_order.order = fairness::fifo;
     lock mine = site.me->take("r", in_order);
-    site.forget_refusals(); // native commands are requested as well
+    site.forget_refusals();
     const acquisition_ptr waiter = site.me->begin("r", in_order);
     const acquisition_ptr another = site.me->begin("r", in_order);
     run_until(site.io, [&] { return site.masters.total_keys("redlock:{r}:queue*") == 2; });
@@ -105,35 +88,6 @@ TEST_CASE("keys outside the prefix that is allowed are a vote with the server's 
     CHECK(count_votes(got->why, vote::error) >= 2);
     CHECK(contains(to_string(got->why), "NOPERM"));
     CHECK(other.count().waiting == 0);
-}
-
-TEST_CASE(
-    "where scripts are forbidden and nothing replaces them, release says so and the ttl ends it") {
-    plain_site site;
-    site.allow(without(minimal, "+eval"));
-    if (has_native_commands(*site.me)) {
-        SKIP("native commands need no script");
-    }
-    lock mine = site.me->take("r", once_unrenewed(2s));
-    diagnostics extended;
-    if (extends_natively(site.masters[0])) {
-        CHECK(site.me->extend(mine, 2s) == error_code());
-    } else {
-        CHECK(site.me->extend(mine, 2s, &extended) == errc::no_quorum);
-        CHECK(count_votes(extended, vote::error) >= 2);
-        CHECK(mine.held()); // the old deadline stands
-    }
-    diagnostics released;
-    CHECK(site.me->release(mine, &released) == release_result::uncertain);
-    INFO(to_string(released));
-    CHECK(count_votes(released, vote::error) >= 2);
-    const auto refused = std::ranges::find(released.votes, vote::error, &master_vote::vote);
-    REQUIRE(refused != released.votes.end());
-    CHECK(contains(refused->text, "NOPERM"));
-    CHECK(contains(refused->text, "eval"));
-    run_until(site.io, [&] {
-        return site.masters.total_keys() == 0 && site.me->count().pending_removals == 0;
-    });
 }
 
 }} // namespace redlock::test

@@ -4,6 +4,14 @@
 using namespace redlock;
 using namespace redlock::test;
 
+TEST_CASE("health tells the version of each server and how scripts are sent to it") {
+    quorum_fixture site(1);
+    const master_health one = site.me.health().masters[0];
+    CHECK((one.version.starts_with("redis ") || one.version.starts_with("valkey ")));
+    CHECK(one.run_id.size() == 40);
+    CHECK(one.compare_and_delete == "EVALSHA");
+}
+
 TEST_CASE("a replica does not vote") {
     quorum_of_masters masters(3);
     masters[0].command({"REPLICAOF", "127.0.0.1", std::to_string(masters[1].port())});

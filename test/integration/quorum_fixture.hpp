@@ -20,12 +20,6 @@ inline std::string text_of(const std::filesystem::path& path) {
     return text.str();
 }
 
-// Whether the server has SET with IFEQ, by which it is extended if scripts are refused. Valkey 8.1
-// has it, and deletes by a script all the same.
-inline bool extends_natively(const master_process& master) {
-    return master.command({"SET", "nothing", "v", "IFEQ", "v"}).find("ERR") == std::string::npos;
-}
-
 /// Waits until one of the masters was found to be another one under a second name.
 inline void until_duplicate(asio::io_context& io, const client& me, std::size_t admitted) {
     run_until(io, [&] {

@@ -5,8 +5,7 @@ namespace redlock::test { namespace {
 
 bool is_removal(const received_command& command) {
     const std::string name = command.name();
-    const bool script = name == "EVALSHA" || name == "EVAL";
-    return (script && command.args.size() == 5) || name == "DELEX" || name == "DELIFEQ";
+    return (name == "EVALSHA" || name == "EVAL") && command.args.size() == 5;
 }
 
 // Of a SET or of a compare-and-delete by script.

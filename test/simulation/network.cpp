@@ -124,7 +124,6 @@ network::network(surroundings& here, lua_machine& lua) : here_(here) {
         made.process.run_id = new_run_id(static_cast<unsigned>(i));
         made.process.started_us = made.wall_us(0) - one.age / us;
         made.process.declared_keys_only = true;
-        made.process.speaks = static_cast<server::dialect>(one.dialect);
         // The quorum has been in use for as long.
         made.process.data.put(redlock::core::record_key("p:")).value =
             "3 " + made.process.run_id + " - " + std::to_string(made.process.started_us) + " 0 "

@@ -107,11 +107,6 @@ void choose_servers(plan& what, generator& random) {
     if (is_sharp(what)) {
         return;
     }
-    const bool mixed = random.percent(30);
-    for (master_plan& one : what.masters) {
-        const auto dialect = static_cast<unsigned>(random.below(4));
-        one.dialect = mixed ? dialect : 0;
-    }
     const bool operated = random.percent(20);
     for (std::uint64_t left = 1 + random.below(3); left > 0; --left) {
         fault one;

@@ -24,9 +24,6 @@ constexpr std::array<std::string_view, mistakes> mistake_names{
     "believes-until-told",
     "no-quarantine"};
 
-constexpr std::array<std::string_view, 4> dialect_names{
-    "redis 7.0", "valkey 8.1", "valkey 9.0", "redis 8.4"};
-
 std::string in_ms(nanos span) {
     if (span == no_time) {
         return "ever";
@@ -165,8 +162,7 @@ std::string describe(const plan& what) {
         const master_plan& one = what.masters[i];
         out += "  m" + std::to_string(i) + ": clock " + std::to_string(one.rate_ppb / 1000)
                + " ppm, off by " + std::to_string(one.offset_us) + " us, up for " + in_ms(one.age)
-               + " ms" + (one.fsyncs ? ", appendfsync always" : "")
-               + (one.dialect == 0 ? "" : ", " + std::string(dialect_names[one.dialect])) + "\n";
+               + " ms" + (one.fsyncs ? ", appendfsync always" : "") + "\n";
     }
     for (std::size_t i = 0; i < what.clients.size(); ++i) {
         const client_plan& one = what.clients[i];

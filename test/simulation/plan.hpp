@@ -85,7 +85,6 @@ struct master_plan {
     std::int64_t offset_us = 0;
     nanos age = 1000 * sec; // how long it has been up when the run begins
     bool fsyncs = false;    // does appendfsync always: a crash loses nothing
-    unsigned dialect = 0;   // which commands it has: see server::dialect
 };
 
 enum class fault_kind : std::uint8_t {

@@ -35,7 +35,6 @@ std::string upper(std::string text) {
 fake_state::fake_state(const fake_options& options) {
     constexpr std::int64_t up_for_us = 100'000'000'000; // longer than any quarantine
     master_.restart(new_run_id(), wall_us() - up_for_us, {});
-    master_.speaks = options.speaks;
     master_.password = options.requirepass;
     master_.info_overrides = options.info;
 }

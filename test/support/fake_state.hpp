@@ -16,7 +16,6 @@ namespace redlock::test {
 namespace memory = testing::memory;
 
 struct fake_options {
-    memory::server::dialect speaks = memory::server::dialect::redis_7_0;
     std::string requirepass;
     std::map<std::string, std::string> info; // fields of INFO, added or overriding
 };

@@ -28,7 +28,6 @@ reply error(std::string_view value) {
 
 struct expectation {
     vote said;
-    bool ask_exists = false;
     bool use_eval = false;
 };
 
@@ -36,9 +35,8 @@ struct expectation {
 void check(const reply& got, command_variant how, expectation expected) {
     CAPTURE(got.text, got.integer, static_cast<int>(got.type), static_cast<int>(how));
     for (const answer& meaning : {read_remove(got, how), read_extend(got, how)}) {
-        CHECK(meaning.ask_exists == expected.ask_exists);
         CHECK(meaning.use_eval == expected.use_eval);
-        if (!expected.ask_exists && !expected.use_eval) {
+        if (!expected.use_eval) {
             CHECK(meaning.said == expected.said);
         }
     }
@@ -116,32 +114,18 @@ TEST_CASE("the scripts answer one, nought or minus one") {
     }
 }
 
-TEST_CASE("a native command that did nothing is followed by EXISTS") {
-    check(integer(1), command_variant::native, {vote::granted});
-    check(text(reply_type::status, "OK"), command_variant::native, {vote::granted});
-    check(integer(0), command_variant::native, {vote::error, true});
-    check(text(reply_type::nil, ""), command_variant::native, {vote::error, true});
-    CHECK(vote_on_exists(integer(0)) == vote::absent);
-    CHECK(vote_on_exists(integer(1)) == vote::owned_by_other);
-    CHECK(vote_on_exists(error("NOPERM")) == vote::error);
-    CHECK(vote_on_exists(text(reply_type::nil, "")) == vote::error);
-}
-
 TEST_CASE("what a server will not have said this way is said in another, but EVAL is the last") {
     for (const auto* why :
          {"NOSCRIPT No matching script",
           "NOPERM no permissions",
-          "ERR unknown command 'DELEX'",
-          "ERR syntax error"}) {
-        check(error(why), command_variant::native, {vote::error, false, true});
-        check(error(why), command_variant::evalsha, {vote::error, false, true});
+          "ERR unknown command 'EVALSHA'"}) {
+        check(error(why), command_variant::evalsha, {vote::error, true});
         check(error(why), command_variant::eval, {vote::error});
     }
 }
 
 TEST_CASE("an error is a vote of its own, and a key of another type is somebody else's") {
-    for (const command_variant how :
-         {command_variant::native, command_variant::evalsha, command_variant::eval}) {
+    for (const command_variant how : {command_variant::evalsha, command_variant::eval}) {
         check(error("READONLY You can't write against a read only replica."), how, {vote::error});
         check(error("LOADING"), how, {vote::error});
         check(error("OOM command not allowed"), how, {vote::error});

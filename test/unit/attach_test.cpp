@@ -111,32 +111,13 @@ TEST_CASE("an attached lock is renewed, and lost when it is not") {
 }
 
 TEST_CASE("an extension never shortens what was asked for elsewhere") {
-    virtual_quorum q(3);
-    q.speak(virtual_master::dialect::redis_8_4); // SET with IFEQ would
-    q.start();
+    started_quorum q(3);
     put_everywhere(q, 25s);
     const time_point expires = q.now() + 25s;
     REQUIRE(attach(q, once()).won);
     q.run_for(10ms);
     for (auto& server : q.masters) {
         CHECK(server.expires(q.key()) == expires);
-    }
-}
-
-TEST_CASE("a lock is attached to without a script where scripts are refused") {
-    virtual_quorum q(3);
-    q.speak(virtual_master::dialect::redis_8_4);
-    for (auto& server : q.masters) {
-        server.forbidden = {"EVAL", "EVALSHA"};
-    }
-    q.start();
-    put_everywhere(q, 5s);
-    acquire_options longest = once();
-    longest.ttl = 30s; // none has a longer one, which would be shortened
-    REQUIRE(attach(q, longest).won);
-    for (auto& server : q.masters) {
-        CHECK(server.count("SET p:{r} " + std::string(mine) + " IFEQ") == 1);
-        CHECK(server.count("extend") == 0);
     }
 }
 

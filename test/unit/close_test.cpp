@@ -133,11 +133,12 @@ TEST_CASE("close undoes nothing twice of an acquire that pauses") {
 
 TEST_CASE("close waits for a removal that goes on in other words") {
     virtual_quorum it(3);
-    for (virtual_master& server : it.masters) {
-        server.speaks = virtual_master::dialect::redis_8_4;
-        server.forbidden = {"DELEX"};
-    }
     it.start();
+    const answer before = it.acquire_now(once(), 10ms);
+    it.release(before, 10ms);
+    for (virtual_master& server : it.masters) {
+        server.forget_scripts();
+    }
     const answer got = it.acquire_now(once(), 10ms);
     for (virtual_quorum::path& way : it.paths) {
         way.there = 60ms; // master_timeout is 100 ms

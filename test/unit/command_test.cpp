@@ -21,9 +21,9 @@ std::string words_of(const std::string& bytes) {
     return out;
 }
 
-std::string removal(command_variant how, native_delete native, std::string_view channel = {}) {
+std::string removal(command_variant how, std::string_view channel = {}) {
     std::string out;
-    append_remove(out, how, native, "the:key", "the:token", channel);
+    append_remove(out, how, "the:key", "the:token", channel);
     return words_of(out);
 }
 
@@ -51,24 +51,15 @@ TEST_CASE("a lock is set with NX and PX in one command") {
 TEST_CASE("every variant of a removal compares with the token") {
     const std::string script(compare_and_delete.text);
     const std::string digest(compare_and_delete.sha1);
-    CHECK(removal(command_variant::native, native_delete::delex) == "DELEX the:key IFEQ the:token");
-    CHECK(removal(command_variant::native, native_delete::delifeq) == "DELIFEQ the:key the:token");
-    CHECK(
-        removal(command_variant::evalsha, native_delete::delex)
-        == "EVALSHA " + digest + " 1 the:key the:token");
-    CHECK(
-        removal(command_variant::eval, native_delete::none)
-        == "EVAL " + script + " 1 the:key the:token");
+    CHECK(removal(command_variant::evalsha) == "EVALSHA " + digest + " 1 the:key the:token");
+    CHECK(removal(command_variant::eval) == "EVAL " + script + " 1 the:key the:token");
 }
 
 TEST_CASE("a removal that is announced names its channel, or leaves that to PUBLISH") {
     const std::string digest(compare_and_delete.sha1);
     CHECK(
-        removal(command_variant::evalsha, native_delete::none, "the:key:free")
+        removal(command_variant::evalsha, "the:key:free")
         == "EVALSHA " + digest + " 1 the:key the:token the:key:free");
-    CHECK(
-        removal(command_variant::native, native_delete::delex, "the:key:free")
-        == "DELEX the:key IFEQ the:token");
     std::string out;
     append_publish(out, "the:key:free", "0123456789abcdef0123456789abcdef01234567");
     CHECK(words_of(out) == "PUBLISH the:key:free 0123456789abcdef");
@@ -77,23 +68,14 @@ TEST_CASE("a removal that is announced names its channel, or leaves that to PUBL
 TEST_CASE("every variant of an extension compares with the token") {
     const std::string script(compare_and_extend.text);
     const std::string digest(compare_and_extend.sha1);
-    CHECK(extension(command_variant::native) == "SET the:key the:token IFEQ the:token PX 12345");
     CHECK(
         extension(command_variant::evalsha) == "EVALSHA " + digest + " 1 the:key the:token 12345");
     CHECK(extension(command_variant::eval) == "EVAL " + script + " 1 the:key the:token 12345");
 }
 
-TEST_CASE("commands fall back from native to EVALSHA to EVAL") {
+TEST_CASE("commands fall back from EVALSHA to EVAL") {
     server_capabilities all;
-    all.delete_command = native_delete::delex;
-    all.set_ifeq = true;
     const auto variant = [&](command_kind of) { return all.of(lock_form::exclusive, of); };
-    CHECK(variant(command_kind::remove) == command_variant::native);
-    CHECK(variant(command_kind::extend) == command_variant::native);
-    CHECK(all.script(command_kind::remove) == command_variant::eval);
-    CHECK(all.script(command_kind::extend) == command_variant::eval);
-    all.delete_command = native_delete::none;
-    all.set_ifeq = false;
     constexpr std::array kinds{
         command_kind::remove,
         command_kind::extend,
@@ -106,7 +88,6 @@ TEST_CASE("commands fall back from native to EVALSHA to EVAL") {
         CHECK(variant(kind) == command_variant::eval);
         all.learn(lock_form::exclusive, kind, true);
         CHECK(variant(kind) == command_variant::evalsha);
-        CHECK(all.script(kind) == command_variant::evalsha);
     }
     all.evalsha = false;
     for (const command_kind kind : kinds) {

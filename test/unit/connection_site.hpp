@@ -50,6 +50,16 @@ struct connection_site : core::connection_events {
     void random(std::span<unsigned char> out) override { std::ranges::fill(out, ++drawn); }
     void noted(std::size_t, std::string_view text) override { notes.emplace_back(text); }
 
+    /// Begins or repeats an introduction: what `written` returns, and its reply.
+    lines introduction() const {
+        return rules.guarded() ? lines{"INFO"} : lines{"EVAL return 1 0", "INFO"};
+    }
+    void reply_to_introduction() {
+        if (!rules.guarded()) {
+            hear(server.execute({"EVAL", "return 1", "0"}, now));
+        }
+        hear(server.execute({"INFO"}, now));
+    }
     /// The commands in the output, which is taken as written.
     lines written() {
         link.written(link.output().size());

@@ -34,8 +34,8 @@ TEST_CASE("a connection introduces itself in one piece, then is up") {
     it.link.start(it.now);
     it.link.opened(it.now);
     CHECK(!it.link.up());
-    CHECK(it.written() == lines{"INFO"});
-    it.hear(it.server.execute({"INFO"}, it.now));
+    CHECK(it.written() == it.introduction());
+    it.reply_to_introduction();
     CHECK(it.link.up());
     CHECK(!it.link.connecting());
     CHECK(it.link.why_down().empty());
@@ -46,12 +46,15 @@ TEST_CASE("a connection introduces itself in one piece, then is up") {
 }
 
 TEST_CASE("user, password, database and name come before everything else") {
-    const std::string rest = "INFO";
+    const std::string rest = "EVAL return 1 0";
     const auto introduction = [&](const settings& rules) {
         connection_site it(rules);
         it.link.start(it.now);
         it.link.opened(it.now);
-        return it.written();
+        lines all = it.written();
+        CHECK(all.back() == "INFO");
+        all.pop_back();
+        return all;
     };
     CHECK(introduction(with_credentials("", "pw", 0, "")) == lines{"AUTH pw", rest});
     CHECK(introduction(with_credentials("me", "pw", 0, "")) == lines{"AUTH me pw", rest});
@@ -125,13 +128,13 @@ TEST_CASE("plain: a promoted server is quarantined from the moment that it is fi
     CHECK(it.link.judgement().votes_from == seen + rules.quarantine_time());
     it.now += rules.quarantine_time();
     it.link.introduce_again(it.now);
-    it.hear(it.server.execute({"INFO"}, it.now));
+    it.reply_to_introduction();
     CHECK(it.link.judgement().votes_from <= it.now);
     for (const bool promoted_again : {false, true}) { // at first it forgets that it was
         it.server.former_replication_id = promoted_again ? "ba7" : "";
         it.now += 1s;
         it.link.introduce_again(it.now);
-        it.hear(it.server.execute({"INFO"}, it.now));
+        it.reply_to_introduction();
         seen = it.now;
         CHECK((it.link.judgement().votes_from > it.now) == promoted_again);
     }
@@ -273,40 +276,27 @@ TEST_CASE("a master is asked to introduce itself again once, however many errors
     it.written();
     it.link.introduce_again(it.now);
     it.link.introduce_again(it.now);
-    CHECK(it.written() == lines{"INFO"});
+    CHECK(it.written() == it.introduction());
     it.server.info_overrides["loading"] = "1";
-    it.hear(it.server.execute({"INFO"}, it.now));
+    it.reply_to_introduction();
     CHECK(it.link.up());
     CHECK(!it.link.judgement().fit);
     it.link.introduce_again(it.now);
-    CHECK(it.written() == lines{"INFO"});
+    CHECK(it.written() == it.introduction());
 }
 
 TEST_CASE("a step that was taken down stays taken until the connection is a new one") {
     connection_site it;
-    it.server.speaks = unit::virtual_master::dialect::redis_8_4;
     it.bring_up();
-    CHECK(it.written() == lines{"EVAL return 1 0"});
-    CHECK(!it.link.commands().set_ifeq);
-    it.hear("-NOPERM this user has no permissions\r\n");
-    CHECK(it.link.commands().delete_command == native_delete::delex);
-    CHECK(it.link.commands().set_ifeq);
-    it.refuse(command_kind::remove, command_variant::native);
-    CHECK(it.link.commands().delete_command == native_delete::none);
-    CHECK(it.link.commands().set_ifeq);
-    it.refuse(command_kind::extend, command_variant::native);
-    CHECK(!it.link.commands().set_ifeq);
     CHECK(it.link.commands().evalsha);
     it.refuse(command_kind::remove, command_variant::evalsha);
     CHECK(!it.link.commands().evalsha);
     it.link.introduce_again(it.now);
-    it.hear(it.server.execute({"INFO"}, it.now));
-    CHECK(it.link.commands().delete_command == native_delete::none);
+    it.reply_to_introduction();
     CHECK(!it.link.commands().evalsha);
     it.link.closed("reset", it.now);
     it.wait(2s);
     it.introduce();
-    CHECK(it.link.commands().delete_command == native_delete::delex);
     CHECK(it.link.commands().evalsha);
 }
 
@@ -316,7 +306,7 @@ TEST_CASE("counters add up over connections") {
     it.hear("+OK\r\n");
     const auto written = it.link.output().size();
     it.link.written(written);
-    CHECK(it.link.counters().commands == 2);
+    CHECK(it.link.counters().commands == 3);
     CHECK(it.link.counters().writes == 2);
     CHECK(it.link.counters().bytes_received > 0);
     it.link.closed("reset", it.now);
@@ -324,7 +314,7 @@ TEST_CASE("counters add up over connections") {
     it.wait(2s);
     it.introduce();
     CHECK(it.link.counters().connects == 2);
-    CHECK(it.link.counters().commands == 3);
+    CHECK(it.link.counters().commands == 5);
 }
 
 TEST_CASE("a master that lags too far is overloaded") {
@@ -441,7 +431,9 @@ TEST_CASE("a call for several locks and a script for one are learned by themselv
         done,
         {});
     CHECK(it.link.commands().of_batch(command_kind::remove) == command_variant::evalsha);
-    CHECK(it.link.commands().script(command_kind::remove) == taught.script(command_kind::remove));
+    constexpr auto form = lock_form::exclusive;
+    CHECK(
+        it.link.commands().of(form, command_kind::remove) == taught.of(form, command_kind::remove));
 }
 
 TEST_CASE("what was written to the socket before is not counted for the next one") {
@@ -464,7 +456,7 @@ TEST_CASE("a handshake names the record, the server, and what it was promoted fr
         connection_site it(rules);
         it.link.start(it.now);
         it.link.opened(it.now);
-        CHECK(it.written() == lines{"INFO"});
+        CHECK(it.written() == it.introduction());
         const std::string info = "run_id:abc\r\nrole:master\r\nuptime_in_seconds:1000\r\n"
                                  + (promoted.empty() ? "" : "master_replid2:" + promoted + "\r\n");
         it.hear("$" + std::to_string(info.size()) + "\r\n" + info + "\r\n");
@@ -487,13 +479,13 @@ TEST_CASE("a server whose clock is found stepped during a handshake gets another
     REQUIRE(it.link.judgement().fit);
     it.written();
     it.link.introduce_again(it.now);
-    it.hear(it.server.execute({"INFO"}, it.now));
+    it.reply_to_introduction();
     it.written();
     it.link.restart_memory(it.now); // the handshake has left, and says nothing of it
     CHECK(it.written().empty());
     it.hear(shaken);
-    CHECK(it.written() == lines{"INFO"});
-    it.hear(it.server.execute({"INFO"}, it.now));
+    CHECK(it.written() == it.introduction());
+    it.reply_to_introduction();
     const lines told = it.written();
     REQUIRE(told.size() == 1);
     CHECK(told[0].ends_with(" 1 " + std::string("03030303030303030303030303030303")));

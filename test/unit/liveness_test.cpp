@@ -139,14 +139,14 @@ TEST_CASE("an ineligible master is asked again at each check, and is eligible on
     CHECK(!it.link.judgement().fit);
     it.written();
     it.wait(1s);
-    CHECK(it.written() == lines{"INFO"});
-    it.hear(it.server.execute({"INFO"}, it.now));
+    CHECK(it.written() == it.introduction());
+    it.reply_to_introduction();
     CHECK(!it.link.judgement().fit);
     it.wait(1s);
-    CHECK(it.written() == lines{"INFO"});
+    CHECK(it.written() == it.introduction());
     it.server.info_overrides["role"] = "master";
     const int changes = it.changes;
-    it.hear(it.server.execute({"INFO"}, it.now));
+    it.reply_to_introduction();
     CHECK(it.link.judgement().fit);
     CHECK(it.changes == changes + 1);
     it.wait(1s);

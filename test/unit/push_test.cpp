@@ -233,11 +233,8 @@ TEST_CASE("a push for nobody, or for another, changes nothing") {
 }
 
 TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and shown") {
-    const bool native = GENERATE(false, true);
     virtual_quorum it(rules_with(3, 0ms, true));
     for (virtual_master& server : it.masters) {
-        server.speaks =
-            native ? virtual_master::dialect::redis_8_4 : virtual_master::dialect::redis_7_0;
         server.forbidden.insert("PUBLISH");
     }
     it.start();

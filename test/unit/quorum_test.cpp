@@ -189,7 +189,7 @@ TEST_CASE("quorum: a master whose clock alone was stepped begins to remember ane
     it.masters.time_passed(1, due);
     CHECK(it.masters[1].otherwise == vote::quarantined); // until the new record
     CHECK(it.talk(0).empty());
-    CHECK(it.talk(1) == std::vector<std::string>{"INFO"});
+    CHECK(it.talk(1) == std::vector<std::string>{"EVAL", "INFO"});
     CHECK(it.masters.judge_steps(due) == 0);
 }
 

@@ -8,12 +8,7 @@ using namespace unit;
 
 // A quorum with one lock held, released by the test.
 struct held {
-    explicit held(
-        std::size_t masters, virtual_master::dialect speaks = virtual_master::dialect::redis_7_0)
-        : it(masters) {
-        for (virtual_master& server : it.masters) {
-            server.speaks = speaks;
-        }
+    explicit held(std::size_t masters) : it(masters) {
         it.start();
         got = it.acquire_now(once(), 10ms);
     }
@@ -111,29 +106,6 @@ TEST_CASE("a release with two of three masters down is uncertain at once") {
     CHECK(one.it.removal_of(one.got)->votes == expected);
 }
 
-TEST_CASE("the native compare-and-delete of the server is used") {
-    held delex(3, virtual_master::dialect::redis_8_4);
-    CHECK(delex.release() == release_result::released);
-    CHECK(delex.it.masters[0].count("DELEX p:{r} IFEQ " + delex.got.token) == 1);
-    held delifeq(3, virtual_master::dialect::valkey_9_0);
-    CHECK(delifeq.release() == release_result::released);
-    CHECK(delifeq.it.masters[0].count("DELIFEQ p:{r} " + delifeq.got.token) == 1);
-    CHECK(delifeq.it.masters[0].count("EVAL") == delifeq.it.masters[0].count("EVAL return 1"));
-}
-
-TEST_CASE("a native compare-and-delete that removed nothing asks whether the key is there") {
-    held gone(3, virtual_master::dialect::redis_8_4);
-    gone.it.masters[0].data.clear();
-    gone.it.masters[1].data.clear();
-    CHECK(gone.release() == release_result::expired);
-    CHECK(gone.it.masters[0].count("EXISTS p:{r}") == 1);
-
-    held taken(3, virtual_master::dialect::valkey_9_0);
-    taken.it.masters[0].put(taken.it.key(), "other");
-    taken.it.masters[1].put(taken.it.key(), "other");
-    CHECK(taken.release() == release_result::stolen);
-}
-
 TEST_CASE("a script that the server has not seen is said in full, and known from then on") {
     held one(3);
     CHECK(one.release() == release_result::released);
@@ -141,37 +113,6 @@ TEST_CASE("a script that the server has not seen is said in full, and known from
     CHECK(one.it.release_now(second) == release_result::released);
     CHECK(one.it.masters[0].count("EVALSHA remove") == 1);
     CHECK(one.it.masters[0].count("EVAL remove") == 1);
-}
-
-TEST_CASE("a native command that is forbidden is said as a script, and not tried again") {
-    held one(3, virtual_master::dialect::redis_8_4);
-    for (virtual_master& server : one.it.masters) {
-        server.forbidden = {"DELEX"};
-    }
-    CHECK(one.release() == release_result::released);
-    const answer second = one.it.acquire_now(once());
-    CHECK(one.it.release_now(second) == release_result::released);
-    CHECK(one.it.masters[0].count("DELEX") == 1);
-    CHECK(one.it.engine.examine(one.it.now()).masters[0].compare_and_delete == "EVALSHA");
-    CHECK(!one.it.has_key());
-}
-
-TEST_CASE("a server that has not the native commands of its version is sent scripts") {
-    const auto field = GENERATE("redis_version", "valkey_version");
-    virtual_quorum it(3);
-    for (virtual_master& server : it.masters) {
-        server.info_overrides[field] = field == std::string("redis_version") ? "8.4.0" : "9.0.0";
-    }
-    it.start();
-    const auto tried = [&] { return it.masters[0].count("DEL"); };
-    for (int i = 0; i < 2; ++i) {
-        const answer got = it.acquire_now(once());
-        it.extend(got, 20s, 10ms);
-        CHECK(!it.extensions_of(got).at(0).error);
-        CHECK(it.release_now(got) == release_result::released);
-        CHECK(tried() == 1); // and not again
-        CHECK(!it.has_key());
-    }
 }
 
 TEST_CASE("a server that forgets each script is sent it in full, each time") {
@@ -192,9 +133,9 @@ TEST_CASE("a server that forgets each script is sent it in full, each time") {
 }
 
 TEST_CASE("where all ways to remove are forbidden the key is left to its expiry") {
-    held one(3, virtual_master::dialect::redis_8_4);
+    held one(3);
     for (virtual_master& server : one.it.masters) {
-        server.forbidden = {"DELEX", "EVAL", "EVALSHA"};
+        server.forbidden = {"EVAL", "EVALSHA"};
     }
     CHECK(one.release() == release_result::uncertain);
     one.it.run_for(11s);

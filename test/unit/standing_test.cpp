@@ -442,10 +442,11 @@ TEST_CASE("an acquire that waits for a quorum goes through soon after the master
     CHECK(it.answered(name).won);
 }
 
-TEST_CASE("health names each server and the way it deletes") {
+TEST_CASE("health names each server, and how scripts are sent to it") {
     virtual_quorum it(4);
-    it.masters[0].speaks = virtual_master::dialect::redis_8_4;
-    it.masters[1].speaks = virtual_master::dialect::valkey_9_0;
+    it.masters[0].info_overrides["redis_version"] = "8.4.0";
+    it.masters[1].info_overrides["valkey_version"] = "9.0.0";
+    it.masters[1].forbidden = {"EVALSHA"};
     it.paths[3].reachable = false;
     it.start();
     const health found = it.engine.examine(it.now());
@@ -453,14 +454,36 @@ TEST_CASE("health names each server and the way it deletes") {
     CHECK(found.admitted == 3);
     CHECK(found.quorum == 3);
     CHECK(found.masters[0].version == "redis 8.4.0");
-    CHECK(found.masters[0].compare_and_delete == "DELEX");
+    CHECK(found.masters[0].compare_and_delete == "EVALSHA");
     CHECK(found.masters[1].version == "valkey 9.0.0");
-    CHECK(found.masters[1].compare_and_delete == "DELIFEQ");
-    CHECK(found.masters[2].compare_and_delete == "EVALSHA");
     CHECK(found.masters[2].run_id == "run-2");
     CHECK(found.masters[3].state == down);
     CHECK(found.masters[3].text == "connection refused");
     CHECK(found.masters[3].version.empty());
+}
+
+TEST_CASE("a server that refuses scripts does not vote, and health says what to allow") {
+    const auto how = GENERATE(redlock::protocol::plain, redlock::protocol::guarded);
+    auto rules = watched_quorum::rules_for(how);
+    rules.quarantine = false;
+    virtual_quorum it(rules);
+    it.masters[0].forbidden = {"EVAL"};
+    it.masters[1].unknown = {"EVAL", "EVALSHA"};
+    it.start();
+    const health found = it.engine.examine(it.now());
+    CHECK(found.admitted == 1);
+    for (const std::size_t i : {0U, 1U}) {
+        CHECK(found.masters[i].state == redlock::master_state::ineligible);
+        CHECK(found.masters[i].text.find("redlock needs EVAL") != std::string::npos);
+    }
+    CHECK(found.masters[0].text.find("the ACL must allow them") != std::string::npos);
+    CHECK(found.masters[1].text.find("use servers that run scripts") != std::string::npos);
+    const std::uint64_t name = it.acquire(once(), 50ms);
+    CHECK(it.answered(name).why == errc::no_quorum);
+    CHECK(it.masters[0].count("SET") == 0);
+    it.masters[0].forbidden.clear(); // seen at the next health check
+    it.run_for(it.engine.rules().health_check_interval + 100ms);
+    CHECK(it.engine.examine(it.now()).admitted == 2);
 }
 
 TEST_CASE("a master that could not serve when it was introduced is asked again soon") {

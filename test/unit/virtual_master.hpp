@@ -28,21 +28,20 @@ enum class mishap {
 };
 
 struct virtual_master : memory::server {
-    using dialect = server::dialect;
-
     virtual_master();
 
     /// How far its clock is ahead of the test's.
     std::chrono::microseconds ahead{0};
 
-    std::set<std::string> unknown;   // commands that it does not know; IFEQ: the option of SET
+    std::set<std::string> unknown;   // commands that it does not know
     std::set<std::string> forbidden; // commands that the user may not say
     /// A reply in place of the ordinary one, without execution. First word in upper case.
     std::map<std::string, std::string> replies;
     /// Consulted before each command; the test says what goes wrong with it.
     std::function<mishap(const arguments&)> when;
 
-    /// Every command that was executed, its words separated by spaces, scripts by their names.
+    /// Every command that was executed, except for the trial of a script: its words separated by
+    /// spaces, scripts by their names.
     std::vector<std::string> seen;
 
     /// The reply to one command.

@@ -204,11 +204,6 @@ public:
 
     /// Whether a live key of that resource is anywhere.
     bool has_key(std::string_view resource = "r");
-    void speak(virtual_master::dialect what) {
-        for (virtual_master& server : masters) {
-            server.speaks = what;
-        }
-    }
     bool connected(std::size_t link) const { return links_[link].up; }
     std::string key(std::string_view resource = "r") const {
         return "p:{" + std::string(resource) + "}";

@@ -39,7 +39,6 @@ answer server::set(words command) {
     bool only_old = false;
     bool keep_ttl = false;
     std::optional<std::string_view> expiry;
-    std::optional<std::string_view> only_if;
     std::int64_t unit = 1;
     for (std::size_t i = 3; i < command.size(); ++i) {
         const std::string_view word = command[i];
@@ -48,10 +47,6 @@ answer server::set(words command) {
             only_new = true;
         } else if (same(word, "XX") && !only_new) {
             only_old = true;
-        } else if (
-            speaks != dialect::redis_7_0 && same(word, "IFEQ") && has_next && !only_new
-            && !only_old) {
-            only_if = command[++i];
         } else if (same(word, "KEEPTTL") && !expiry) {
             keep_ttl = true;
         } else if ((same(word, "PX") || same(word, "EX")) && !expiry && !keep_ttl && has_next) {
@@ -73,14 +68,7 @@ answer server::set(words command) {
         expires_ms = now_ms() + *given * unit;
     }
     const entry* const found = data.find(command[1], now_ms());
-    if ((only_new && found != nullptr) || (only_old && found == nullptr)
-        || (only_if && found == nullptr)) {
-        return answer::nil();
-    }
-    if (only_if && found->is != entry::type::text) {
-        return answer::error(wrong_type);
-    }
-    if (only_if && found->value != *only_if) {
+    if ((only_new && found != nullptr) || (only_old && found == nullptr)) {
         return answer::nil();
     }
     if (keep_ttl && found != nullptr) {
@@ -141,29 +129,6 @@ answer server::del(words command) {
         }
     }
     return answer::integer(removed);
-}
-
-answer server::delifeq(words command) {
-    return delete_if_equal(command[1], command[2]);
-}
-
-answer server::delex(words command) {
-    if (command.size() != 4 || !same(command[2], "IFEQ")) {
-        return answer::error("ERR syntax error");
-    }
-    return delete_if_equal(command[1], command[3]);
-}
-
-answer server::delete_if_equal(std::string_view key, std::string_view value) {
-    entry* const found = data.find(key, now_ms());
-    if (found != nullptr && found->is != entry::type::text) {
-        return answer::error(wrong_type);
-    }
-    if (found == nullptr || found->value != value) {
-        return answer::integer(0);
-    }
-    data.remove(*found);
-    return answer::integer(1);
 }
 
 answer server::exists(words command) {

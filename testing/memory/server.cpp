@@ -68,12 +68,7 @@ const server::command_entry* server::find_command(std::string_view name) const {
             return &one;
         }
     }
-    static constexpr command_entry delifeq{"DELIFEQ", 3, true, &server::delifeq, use::frees};
-    static constexpr command_entry delex{"DELEX", -2, true, &server::delex, use::frees};
-    if (speaks == dialect::valkey_9_0 && same(name, delifeq.name)) {
-        return &delifeq;
-    }
-    return speaks == dialect::redis_8_4 && same(name, delex.name) ? &delex : nullptr;
+    return nullptr;
 }
 
 answer server::execute(words command, std::int64_t wall_us) {
@@ -278,12 +273,7 @@ answer server::info(words command) {
     }
     std::string text;
     text.reserve(768);
-    text += "# Server\r\nredis_version:";
-    text += speaks == dialect::redis_7_0    ? "7.0.15"
-            : speaks == dialect::redis_8_4  ? "8.4.0"
-            : speaks == dialect::valkey_8_1 ? "7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.0"
-                                            : "7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.0.0";
-    text += "\r\nredis_mode:standalone\r\nrun_id:";
+    text += "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:";
     text += run_id;
     text += "\r\nserver_time_usec:" + std::to_string(now_us_) + "\r\nuptime_in_seconds:";
     // The difference of two times in whole seconds, as in Redis.

@@ -31,14 +31,10 @@ public:
     /// Same as `restart`, but the process started at `started_us` and was a replica until now.
     void promote(std::string run_id, std::int64_t started_us, store data);
 
-    /// The server whose specific commands are supported.
-    enum class dialect : std::uint8_t { redis_7_0, valkey_8_1, valkey_9_0, redis_8_4 };
-
     store data;
     std::string run_id = "0000000000000000000000000000000000000000";
     std::string former_replication_id; // not empty: this process was a replica before
     std::int64_t started_us = 0;
-    dialect speaks = dialect::redis_7_0;
     std::string password; // as `requirepass`; empty: none
     /// Fields of INFO to replace or add.
     std::map<std::string, std::string> info_overrides;
@@ -81,9 +77,6 @@ private:
     answer ping(words command);
     answer publish(words command);
     answer script(words command);
-    answer delifeq(words command);
-    answer delex(words command);
-    answer delete_if_equal(std::string_view key, std::string_view value);
     answer zadd(words command);
     answer zscore(words command);
     answer zrank(words command);

@@ -43,11 +43,7 @@ vote compared(std::int64_t status) noexcept {
 }
 
 // Reply to a compare-and-delete or compare-and-extend of the plain protocol.
-answer read_compared(const reply& got, command_variant how) noexcept {
-    if (how == command_variant::native) {
-        const bool done = got.type == reply_type::status || (got.is_integer() && got.integer == 1);
-        return done ? answer{.said = vote::granted} : answer{.ask_exists = true};
-    }
+answer read_compared(const reply& got) noexcept {
     return {.said = got.is_integer() ? compared(got.integer) : vote::error};
 }
 
@@ -131,13 +127,13 @@ answer read_remove(const reply& got, command_variant how) noexcept {
             .unpublished = said->value == 1,
             .server_us = said->server_us};
     }
-    if (how != command_variant::native && got.is_integer() && got.integer >= 2) {
+    if (got.is_integer() && got.integer >= 2) {
         return {
             .said = vote::granted,
             .unpublished = got.integer == 2,
             .counter = static_cast<std::uint64_t>(got.integer - 2)};
     }
-    return read_compared(got, how);
+    return read_compared(got);
 }
 
 answer read_extend(const reply& got, command_variant how) noexcept {
@@ -146,7 +142,7 @@ answer read_extend(const reply& got, command_variant how) noexcept {
     }
     const auto said = read_triple(got);
     if (!said) {
-        return read_compared(got, how);
+        return read_compared(got);
     }
     const auto [status, value, server_us] = *said;
     const bool extended = status == 1 || status == 2;
@@ -180,10 +176,6 @@ answer read_turn(const reply& got, command_variant how) noexcept {
 
 std::optional<std::chrono::milliseconds> read_lease_left(const reply& got) noexcept {
     return got.is_integer() ? lease_left(got.integer == -2 ? 0 : got.integer) : std::nullopt;
-}
-
-vote vote_on_exists(const reply& got) noexcept {
-    return !got.is_integer() ? vote::error : got.integer == 0 ? vote::absent : vote::owned_by_other;
 }
 
 std::optional<memory> read_handshake(const reply& got) noexcept {
@@ -222,10 +214,8 @@ std::optional<std::int64_t> read_time(const reply& got) noexcept {
     return parts[0] * 1'000'000 + parts[1];
 }
 
-// "ERR unknown command", "ERR syntax error" (an older SET without IFEQ), "NOPERM ...".
 bool refuses_command(std::string_view error) noexcept {
-    return error.starts_with("NOPERM") || error.starts_with("ERR unknown")
-           || error.starts_with("ERR syntax");
+    return error.starts_with("NOPERM") || error.starts_with("ERR unknown");
 }
 
 // Before Redis 7, the error of a command in a script is wrapped.

@@ -18,7 +18,6 @@ namespace redlock::core {
 
 struct answer {
     vote said = vote::error;
-    bool ask_exists : 1 = false;  // a native command changed nothing: send EXISTS to find out why
     bool use_eval : 1 = false;    // this variant is unknown or not allowed: use EVAL
     bool for_one : 1 = false;     // the refusal may be for one of the locks of the call
     bool late : 1 = false;        // arrived too late and was refused
@@ -56,9 +55,6 @@ answer read_turn(const reply& got, command_variant how) noexcept;
 /// The remaining lease in a reply to PTTL; 0 if there is no key. Empty if the reply contains no
 /// lease.
 std::optional<std::chrono::milliseconds> read_lease_left(const reply& got) noexcept;
-
-/// The vote in a reply to EXISTS after a native command that changed nothing.
-vote vote_on_exists(const reply& got) noexcept;
 
 /// What a server reports about its memory.
 struct memory {

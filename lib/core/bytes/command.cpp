@@ -41,15 +41,10 @@ void append_set(
 void append_remove(
     std::string& out,
     command_variant how,
-    native_delete native,
     std::string_view key,
     std::string_view token,
     std::string_view channel) {
-    if (how == command_variant::native && native == native_delete::delex) {
-        append_command(out, {"DELEX", key, "IFEQ", token});
-    } else if (how == command_variant::native) {
-        append_command(out, {"DELIFEQ", key, token});
-    } else if (channel.empty()) {
+    if (channel.empty()) {
         append_command(out, {verb(how), body(how, compare_and_delete), "1", key, token});
     } else {
         append_command(out, {verb(how), body(how, compare_and_delete), "1", key, token, channel});
@@ -66,12 +61,8 @@ void append_extend(
     std::string_view key,
     std::string_view token,
     std::chrono::milliseconds ttl) {
-    const decimal ttl_ms(ttl.count());
-    if (how == command_variant::native) {
-        append_command(out, {"SET", key, token, "IFEQ", token, "PX", ttl_ms});
-    } else {
-        append_command(out, {verb(how), body(how, compare_and_extend), "1", key, token, ttl_ms});
-    }
+    append_command(
+        out, {verb(how), body(how, compare_and_extend), "1", key, token, decimal(ttl.count())});
 }
 
 namespace {

@@ -1,10 +1,7 @@
 // Formats the commands of both protocols.
 //
-// Plain: compare-and-delete has three variants; the best one that the server supports is used: a
-// native command (Valkey 9: DELIFEQ, Redis 8.4: DELEX), EVALSHA, EVAL. Two to compare and extend:
-// SET with IFEQ (Valkey 8.1, Redis 8.4) if scripts are refused, or the script in the same two
-// variants. A native command does not distinguish a missing key from another owner's; an EXISTS
-// after it does. Guarded: scripts only.
+// What compares is a script, in two variants: EVALSHA, or EVAL until the server is known to have
+// the script. A server that refuses scripts does not vote.
 
 #pragma once
 
@@ -21,36 +18,31 @@
 namespace redlock::core {
 
 enum class command_kind : std::uint8_t {
-    authenticate,  // AUTH
-    select,        // SELECT
-    name_client,   // CLIENT SETNAME
-    publish,       // PUBLISH: a lock was released
-    introduce,     // INFO
-    try_script,    // plain: EVAL, to find out whether scripts are allowed
-    handshake,     // guarded: the memory record
-    ping,          // PING
-    read_clock,    // TIME: PING and the clock (guarded)
-    read_record,   // GET of the memory record, to notice that it has changed
-    acquire,       // SET NX PX, or the script: the vote for an acquire
-    raise,         // guarded: raise the fencing counter to the token
-    remove,        // compare and delete
-    remove_exists, // EXISTS after a native compare-and-delete that removed nothing
-    extend,        // compare and extend
-    heal,          // guarded: create the key that an extension found missing
-    extend_exists, // EXISTS after a native compare-and-extend that extended nothing
-    get,           // GET, for a query
-    pttl,          // PTTL, for a query
-    lease_left,    // PTTL, for a waiter whose SET was refused
-    take_turn,     // a ticket of the fair queue
-    leave_queue,   // give up the ticket
-    scan_slots,    // free slots of a pool
+    authenticate, // AUTH
+    select,       // SELECT
+    name_client,  // CLIENT SETNAME
+    publish,      // PUBLISH: a lock was released
+    introduce,    // INFO
+    try_script,   // plain: EVAL, to find out whether scripts are allowed
+    handshake,    // guarded: the memory record
+    ping,         // PING
+    read_clock,   // TIME: PING and the clock (guarded)
+    read_record,  // GET of the memory record, to notice that it has changed
+    acquire,      // SET NX PX, or the script: the vote for an acquire
+    raise,        // guarded: raise the fencing counter to the token
+    remove,       // compare and delete
+    extend,       // compare and extend
+    heal,         // guarded: create the key that an extension found missing
+    get,          // GET, for a query
+    pttl,         // PTTL, for a query
+    lease_left,   // PTTL, for a waiter whose SET was refused
+    take_turn,    // a ticket of the fair queue
+    leave_queue,  // give up the ticket
+    scan_slots,   // free slots of a pool
 };
 
-/// The variants of a command.
+/// The variants of a command. Native: no script, as a SET or an MGET.
 enum class command_variant : std::uint8_t { native, evalsha, eval };
-
-/// The native compare-and-delete of a server.
-enum class native_delete : std::uint8_t { none, delifeq, delex };
 
 /// Whether a command for a lock of that form needs a script of its own.
 constexpr bool has_own_script(lock_form form, command_kind kind) noexcept {
@@ -61,24 +53,12 @@ constexpr bool has_own_script(lock_form form, command_kind kind) noexcept {
 /// Length of the part of a token that identifies its release for waiters.
 inline constexpr std::size_t release_name_size = 16;
 
-/// The command variants that the server supports: chosen from INFO, and reduced when the server
-/// refuses one.
+/// The scripts that a server has, and whether it accepts them by their digest.
 struct server_capabilities {
-    native_delete delete_command = native_delete::none;
-    bool set_ifeq = false; // and no scripts, which extend more safely: see scripts.hpp
     bool evalsha = true;
 
-    /// The variant of a command.
+    /// The variant of a script.
     command_variant of(lock_form form, command_kind kind) const noexcept {
-        const bool native =
-            form == lock_form::exclusive
-            && (kind == command_kind::remove ? delete_command != native_delete::none
-                                             : kind == command_kind::extend && set_ifeq);
-        return native ? command_variant::native : script(kind, form);
-    }
-    /// The same, if it must be a script.
-    command_variant
-    script(command_kind kind, lock_form form = lock_form::exclusive) const noexcept {
         return variant(place(form, kind));
     }
     /// The variant of a script for several exclusive locks in one call: `kind` is acquire, remove
@@ -116,11 +96,10 @@ std::string_view set_begin() noexcept;
 std::string set_end(std::chrono::milliseconds ttl);
 void append_set(
     std::string& out, std::string_view key, std::string_view token, std::chrono::milliseconds ttl);
-/// With a `channel`, a script publishes the removal; after a native command `append_publish` does.
+/// With a `channel`, the script publishes the removal.
 void append_remove(
     std::string& out,
     command_variant how,
-    native_delete native,
     std::string_view key,
     std::string_view token,
     std::string_view channel);

@@ -188,7 +188,7 @@ attempt::decision attempts::attach(operation& wanted, std::string_view token, ti
     give_up_in_time(wanted, attempt, now);
     attempt.vote_by = wanted.wake.due;
     attempt.expires_at = wanted.wake.due + attempt.ttl_max + rules_.drift.of(attempt.ttl_max);
-    sender_.attach(attempt, to, now);
+    sender_.queue(attempt, command_kind::extend, to, now);
     return {};
 }
 

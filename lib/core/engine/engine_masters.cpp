@@ -144,19 +144,6 @@ void engine::again(claim& owner, const arrival& at, const answer& got) {
     const auto& [master, command, sent, now] = at;
     if (command.kind == command_kind::remove) {
         closing_moved(now); // it continues in another variant
-    }
-    if (got.ask_exists) {
-        const command_kind kind = command.kind == command_kind::remove
-                                      ? command_kind::remove_exists
-                                      : command_kind::extend_exists;
-        sender_.send(
-            master,
-            {"EXISTS", owner.key},
-            {.kind = kind, .round = command.round, .subject = owner.self},
-            now);
-        return;
-    }
-    if (command.kind == command_kind::remove) {
         removals_.again(owner, at, got.for_one);
         return;
     }
@@ -192,13 +179,11 @@ void engine::answered(claim& owner, const arrival& at, const answer& got) {
         }
         break;
     case command_kind::remove:
-    case command_kind::remove_exists:
         if (removals_.answered(owner, at, got.said)) {
             closing_moved(at.now);
         }
         break;
     case command_kind::extend:
-    case command_kind::extend_exists:
     case command_kind::heal:
         if (owner.is_asking() && owner.asking().attaches()) {
             acquires_.answered(owner, at, got);

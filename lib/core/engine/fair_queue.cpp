@@ -49,7 +49,8 @@ void fair_queue::call(
     time_point now) {
     sender_.flush();
     const queue_ticket& place = waiters.place;
-    const command_variant how = masters_[place.queue_master].link->commands().script(kind);
+    const command_variant how =
+        masters_[place.queue_master].link->commands().of(lock_form::exclusive, kind);
     std::string queue;
     assign_queue_key(queue, rules_.key_prefix, resource_of(waiters.key, rules_.key_prefix));
     std::string places;

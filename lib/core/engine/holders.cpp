@@ -17,13 +17,7 @@ void holders::release(claim& lease, time_point now) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             if (masters_[i].link->up()) {
                 std::string bytes;
-                append_remove(
-                    bytes,
-                    command_variant::eval,
-                    native_delete::none,
-                    lease.key,
-                    lease.token_text(),
-                    {});
+                append_remove(bytes, command_variant::eval, lease.key, lease.token_text(), {});
                 sender_.send(i, bytes, {.kind = command_kind::ping, .subject = {}}, now);
             }
         }

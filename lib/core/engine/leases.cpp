@@ -101,9 +101,7 @@ bool leases::start(claim& lease, std::chrono::milliseconds ttl, bool asked_for, 
         ttl = std::min(ttl, limit); // it was lowered since
         lease.ttl = shortened(ttl);
     }
-    // A shorter ttl needs the script, which never shortens a lease. SET with IFEQ would.
-    const bool shortens = lease.held().extend(lease, ttl, asked_for, now, rules_)
-                          && lease.form == lock_form::exclusive;
+    lease.held().extend(lease, ttl, asked_for, now, rules_);
     master_set to = 0;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& theirs = lease.votes.of[i];
@@ -123,7 +121,7 @@ bool leases::start(claim& lease, std::chrono::milliseconds ttl, bool asked_for, 
             theirs.found = key_state::pending;
         }
     }
-    sender_.extend(lease, to, shortens, now);
+    sender_.extend(lease, to, now);
     if (!asked_for) {
         host_.renewing(lease);
     }
@@ -173,8 +171,7 @@ leases::loss leases::answered(claim& lease, const arrival& at, const answer& got
     }
     if (wrong::late_rollback_to_non_voters && got.healed) {
         std::string bytes;
-        append_remove(
-            bytes, command_variant::eval, native_delete::none, lease.key, lease.token_text(), {});
+        append_remove(bytes, command_variant::eval, lease.key, lease.token_text(), {});
         sender_.send(master, bytes, {.kind = command_kind::ping, .subject = {}}, now);
     }
     if (!heals) {

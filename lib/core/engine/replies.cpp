@@ -21,11 +21,8 @@ answer read(const sent_command& command, const reply& got) noexcept {
         return read_raise(got, command.how);
     case command_kind::remove:
         return read_remove(got, command.how);
-    case command_kind::extend:
-    case command_kind::heal:
+    default: // extend, heal
         return read_extend(got, command.how);
-    default:
-        return {.said = vote_on_exists(got)};
     }
 }
 
@@ -142,9 +139,7 @@ void replies::note_listeners(
 void replies::claim_replied(
     claim& owner, const arrival& at, const answer& read, std::string_view error) {
     answer got = read;
-    const bool removes =
-        at.command.kind == command_kind::remove || at.command.kind == command_kind::remove_exists;
-    if (!removes && got.said == vote::granted
+    if (at.command.kind != command_kind::remove && got.said == vote::granted
         && !masters_[at.master].is_fit()) { // it became ineligible while the command was in flight
         got = {.said = vote::error};
         error = masters_[at.master].link->judgement().text;
@@ -155,7 +150,7 @@ void replies::claim_replied(
         }
         return;
     }
-    if (got.use_eval || got.ask_exists) {
+    if (got.use_eval) {
         events_.again(owner, at, got);
         return;
     }

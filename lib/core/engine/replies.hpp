@@ -24,8 +24,7 @@ public:
     virtual void answered(claim& owner, const arrival& at, const answer& got) = 0;
     /// The master has removed the keys of all these locks of one call.
     virtual void removed(const arrival& at, std::span<const batch::item> locks) = 0;
-    /// The reply decides nothing yet: the command must be repeated in another variant, or be
-    /// followed by EXISTS (`answer::ask_exists`).
+    /// The reply decides nothing yet: the command must be repeated in another variant.
     virtual void again(claim& owner, const arrival& at, const answer& got) = 0;
     /// A reply has changed which masters may vote.
     virtual void voters_changed(const admission_change& change, time_point now) = 0;

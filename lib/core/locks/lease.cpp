@@ -58,7 +58,7 @@ std::size_t lease::drop_wanted(claim_record& mine) noexcept {
     return dropped;
 }
 
-bool lease::extend(
+void lease::extend(
     claim_record& mine,
     std::chrono::milliseconds ttl,
     bool asked_for,
@@ -74,7 +74,7 @@ bool lease::extend(
     const time_point executed_by = rules.guarded() ? deadline_ : now;
     mine.expires_at = std::max(mine.expires_at, executed_by + ttl + rules.drift.of(ttl));
     mine.votes.clear_texts();
-    return ttl < std::exchange(mine.ttl_max, std::max(mine.ttl_max, mine.extending.ttl));
+    mine.ttl_max = std::max(mine.ttl_max, mine.extending.ttl);
 }
 
 void lease::heal(claim_record& mine, std::size_t master, drift_bound drift) const noexcept {

@@ -92,8 +92,8 @@ public:
     /// Drops the requested extensions. Returns their number.
     std::size_t drop_wanted(claim_record& mine) noexcept;
 
-    /// Starts an extension. Returns true if its ttl is shorter than an earlier one of this lease.
-    bool extend(
+    /// Starts an extension.
+    void extend(
         claim_record& mine,
         std::chrono::milliseconds ttl,
         bool asked_for,

@@ -134,20 +134,6 @@ void sender::raise(const claim& attempt, std::size_t master, time_point now) {
     send_for(attempt, master, command_kind::raise, how, attempt.handoffs, now);
 }
 
-void sender::attach(claim& attempt, master_set to, time_point now) {
-    master_set together = 0;
-    for (const std::size_t i : each_of(to)) {
-        // A shorter ttl needs the script, which never shortens a lease. SET with IFEQ would.
-        if (!rules_.guarded() && attempt.ttl >= attempt.ttl_max
-            && variant_of(attempt, i, command_kind::extend) == command_variant::native) {
-            send_attach(attempt, i, command_variant::native, now);
-        } else {
-            together |= set_of(i);
-        }
-    }
-    queue(attempt, command_kind::extend, together, now);
-}
-
 void sender::send_attach(
     const claim& attempt, std::size_t master, command_variant how, time_point now) {
     bytes_.clear();
@@ -162,34 +148,22 @@ void sender::send_attach(
         now);
 }
 
-void sender::extend(claim& lease, master_set to, bool shortens, time_point now) {
+void sender::extend(claim& lease, master_set to, time_point now) {
     const std::uint16_t round = lease.extending.round;
-    const bool shares = shares_calls(lease, command_kind::extend);
-    master_set together = 0;
-    for (const std::size_t i : each_of(to)) {
-        const command_variant how = shortens
-                                        ? masters_[i].link->commands().script(command_kind::extend)
-                                        : variant_of(lease, i, command_kind::extend);
-        if (shares && (rules_.guarded() || how != command_variant::native)) {
-            together |= set_of(i);
-        } else {
-            send_extend(lease, i, round, how, now);
+    if (!shares_calls(lease, command_kind::extend)) {
+        for (const std::size_t i : each_of(to)) {
+            extend(lease, i, round, now);
         }
-    }
-    if (lease.held().may_send(lease, round, now)) {
-        queue(lease, command_kind::extend, together, now);
+    } else if (lease.held().may_send(lease, round, now)) {
+        queue(lease, command_kind::extend, to, now);
     }
 }
 
 void sender::extend(claim& lease, std::size_t master, std::uint16_t round, time_point now) {
-    send_extend(lease, master, round, variant_of(lease, master, command_kind::extend), now);
-}
-
-void sender::send_extend(
-    claim& lease, std::size_t master, std::uint16_t round, command_variant how, time_point now) {
     if (!lease.is_held() || !lease.held().may_send(lease, round, now)) {
         return;
     }
+    const command_variant how = variant_of(lease, master, command_kind::extend);
     bytes_.clear();
     if (rules_.guarded()) {
         const bool publishes = rules_.pushes && lease.form == lock_form::shared;
@@ -226,47 +200,41 @@ void sender::heal(const claim& lease, std::size_t master, std::uint16_t round, t
 }
 
 void sender::remove(claim& ended, master_set to, time_point now) {
-    const bool shares = shares_calls(ended, command_kind::remove) && !deletes_blindly(ended);
-    const master_set together = shares ? to & ~masters_.deletes_natively() : 0;
-    if (together != to) {
-        send_removals(ended, to & ~together, true, now);
+    if (!shares_calls(ended, command_kind::remove) || deletes_blindly(ended)) {
+        send_removals(ended, to, true, now);
+        return;
     }
-    for (const std::size_t i : each_of(ended.ending().wanted() ? 0 : together)) {
+    for (const std::size_t i : each_of(ended.ending().wanted() ? 0 : to)) {
         keep_mark(ended, i, not_written);
     }
-    queue(ended, command_kind::remove, together, now);
-    if (together == 0 || !rules_.pushes || !ended.announced || !ended.is_slot()) {
+    queue(ended, command_kind::remove, to, now);
+    if (to == 0 || !rules_.pushes || !ended.announced || !ended.is_slot()) {
         return;
     }
     // The removal is sent first. Its script cannot publish on the channel of the pool, to which the
     // waiters subscribe.
     flush();
     const std::string_view channel = channel_of(ended.line_key());
-    for (const std::size_t i : each_of(together)) {
+    for (const std::size_t i : each_of(to)) {
         send_publish(ended, i, channel, now);
     }
 }
 
 // In a command of its own for each master.
 void sender::send_removals(claim& ended, master_set to, bool publishes, time_point now) {
-    const server_capabilities* written = nullptr; // for these: nearly always the same for all
-    command_variant said = command_variant::native;
+    command_variant said = command_variant::native; // nearly always the same for all
     std::string_view channel;
     for (const std::size_t i : each_of(to)) {
-        const server_capabilities& commands = masters_[i].link->commands();
-        const command_variant how = commands.of(ended.form, command_kind::remove);
-        if (written == nullptr || how != said
-            || commands.delete_command != written->delete_command) {
-            channel = write_removal(ended, commands, how, publishes);
-            written = &commands;
+        const command_variant how = variant_of(ended, i, command_kind::remove);
+        if (how != said) {
+            channel = write_removal(ended, how, publishes);
             said = how;
         }
         send_removal(ended, i, how, channel, now);
     }
 }
 
-std::string_view sender::write_removal(
-    const claim& ended, const server_capabilities& commands, command_variant how, bool publishes) {
+std::string_view sender::write_removal(const claim& ended, command_variant how, bool publishes) {
     bytes_.clear();
     if (deletes_blindly(ended)) {
         append_command(bytes_, {"DEL", ended.key});
@@ -287,7 +255,7 @@ std::string_view sender::write_removal(
              .channel = publishes_separately(ended) ? std::string_view() : channel,
              .intent = {.name = ended.drops_intent ? ended.intent() : 0}});
     } else {
-        append_remove(bytes_, how, commands.delete_command, ended.key, ended.token_text(), channel);
+        append_remove(bytes_, how, ended.key, ended.token_text(), channel);
     }
     return channel;
 }
@@ -298,7 +266,7 @@ void sender::send_removal(
     command_variant how,
     std::string_view channel,
     time_point now) {
-    const bool by_script = how != command_variant::native && !publishes_separately(ended);
+    const bool by_script = !publishes_separately(ended);
     const std::uint64_t mark = send(
         master,
         bytes_,

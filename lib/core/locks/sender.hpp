@@ -68,17 +68,16 @@ public:
     /// \}
 
     /// \name Commands of a claim
-    /// `acquire`, `extend_attached` and `remove` may be queued until `flush`.
+    /// `acquire`, `extend` and `remove` may be queued until `flush`.
     /// \{
     void acquire(claim& attempt, master_set to, time_point now);
     /// Again, after the master refused another variant.
     void acquire_again(const claim& attempt, std::size_t master, time_point now);
     void raise(const claim& attempt, std::size_t master, time_point now);
-    void attach(claim& attempt, master_set to, time_point now);
     /// Sends nothing after the deadline, nor for an older round.
     void extend(claim& lease, std::size_t master, std::uint16_t round, time_point now);
-    /// All of `to` in the current round. `shortens`: the ttl is shorter than an earlier one.
-    void extend(claim& lease, master_set to, bool shortens, time_point now);
+    /// All of `to` in the current round.
+    void extend(claim& lease, master_set to, time_point now);
     void heal(const claim& lease, std::size_t master, std::uint16_t round, time_point now);
     /// Follows the acquire on the same connection.
     void remove(claim& ended, master_set to, time_point now);
@@ -136,14 +135,8 @@ private:
     void
     send_acquire(const claim& attempt, std::size_t master, command_variant how, time_point now);
     void send_attach(const claim& attempt, std::size_t master, command_variant how, time_point now);
-    void send_extend(
-        claim& lease, std::size_t master, std::uint16_t round, command_variant how, time_point now);
     /// Returns the channel on which the removal is published; empty: not published.
-    std::string_view write_removal(
-        const claim& ended,
-        const server_capabilities& commands,
-        command_variant how,
-        bool publishes);
+    std::string_view write_removal(const claim& ended, command_variant how, bool publishes);
     /// For an acquire that waits until its rollback is on the wire. Nobody waits for that of a
     /// release.
     static void keep_mark(claim& ended, std::size_t master, std::uint64_t mark) {

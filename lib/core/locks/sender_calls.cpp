@@ -91,11 +91,10 @@ void sender::send_alone(batch& what) {
 
 void sender::send_extension_alone(claim& owner, const batch::item& one, master_set to) {
     for (const std::size_t i : each_of(to)) {
-        const command_variant how = masters_[i].link->commands().script(command_kind::extend);
         if (owner.is_asking()) { // an attach
-            send_attach(owner, i, how, outbox_.added_at());
+            send_attach(owner, i, variant_of(owner, i, command_kind::extend), outbox_.added_at());
         } else {
-            send_extend(owner, i, one.round, how, outbox_.added_at());
+            extend(owner, i, one.round, outbox_.added_at());
         }
     }
 }

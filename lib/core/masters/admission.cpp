@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <utility>
 
 namespace redlock::core {
 
@@ -33,12 +32,6 @@ std::int64_t number(std::string_view text) noexcept {
     std::int64_t value = 0;
     std::from_chars(text.data(), text.data() + text.size(), value);
     return value;
-}
-
-// Whether a version such as "8.1.2" is at least major.minor.
-bool at_least(std::string_view version, std::int64_t major, std::int64_t minor) noexcept {
-    const std::size_t dot = std::min(version.find('.'), version.size() - 1);
-    return std::pair(number(version), number(version.substr(dot + 1))) >= std::pair(major, minor);
 }
 
 // The server reads its clock from time to time and reports whole seconds: it may be a second
@@ -94,14 +87,7 @@ std::optional<server_info> parse_info(std::string_view text) {
         return std::nullopt;
     }
     // Valkey reports itself as Redis 7.2 for compatibility, with its own version in another field.
-    const bool is_valkey = !valkey.empty();
-    const std::string_view version = is_valkey ? valkey : redis;
-    const bool deletes = is_valkey ? at_least(version, 9, 0) : at_least(version, 8, 4);
-    info.version = (is_valkey ? "valkey " : "redis ") + std::string(version);
-    info.commands.set_ifeq = is_valkey ? at_least(version, 8, 1) : deletes;
-    info.commands.delete_command = !deletes    ? native_delete::none
-                                   : is_valkey ? native_delete::delifeq
-                                               : native_delete::delex;
+    info.version = valkey.empty() ? "redis " + std::string(redis) : "valkey " + std::string(valkey);
     return info;
 }
 

@@ -207,14 +207,8 @@ void connection::learn(
         commands.learn_batch(command.kind, executed);
     } else if (executed || missing) {
         commands.learn(command.form, command.kind, executed);
-    } else if (!meaning.use_eval || (command.shared && meaning.for_one)) {
-        return;
-    } else if (command.how == command_variant::evalsha) {
+    } else if (meaning.use_eval && !(command.shared && meaning.for_one)) {
         commands.evalsha = false;
-    } else if (command.kind == command_kind::remove) {
-        commands.delete_command = native_delete::none;
-    } else {
-        commands.set_ifeq = false;
     }
 }
 

@@ -304,7 +304,8 @@ private:
     std::string secret_;        // that was sent: the next one may be another
     bool asking_clock_ = false; // the introduction ends once its clock is known well enough
     std::string why_down_ = "not connected yet";
-    std::string said_; // an error before the handshake that did not end the connection
+    std::string script_refusal_; // why it runs no scripts (plain protocol); empty: it does
+    std::string said_;           // an error before the handshake that did not end the connection
     std::string unpublished_;
     bool warned_ = false; // `publish_refused` was reported on this connection
     server_info info_;

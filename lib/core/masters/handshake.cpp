@@ -157,14 +157,9 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
         ttl_limit_ = std::min(recorded_max_ttl(), members_.planned_max_ttl(master_));
     } else if (fitness_.fit) {
         fitness_.fit = false;
-        if (said || got.text.starts_with("WRONGTYPE")) {
-            fitness_.text = other_record_text(rules_);
-        } else {
-            fitness_.text = got.is_error() ? text_of_error(got.text) : "unexpected reply";
-            if (got.is_error()) {
-                fitness_.text += advice_on_refusal(got.text, rules_);
-            }
-        }
+        fitness_.text = said || got.text.starts_with("WRONGTYPE") ? other_record_text(rules_)
+                        : got.is_error()                          ? refusal_text(got.text, rules_)
+                                                                  : "unexpected reply";
     }
     learn_clock_enough(now);
     if (fitness_.fit && !restarts_.empty()) { // since this handshake was sent, a step was seen

@@ -36,7 +36,7 @@ void connection::handle_introduction(
         introduced(command, answer, now);
         break;
     case command_kind::try_script:
-        info_.commands.set_ifeq = answer.is_error();
+        script_refusal_ = answer.is_error() ? refusal_text(answer.text, rules_) : std::string();
         break;
     case command_kind::handshake:
         shook_hands(command, answer, now);
@@ -78,6 +78,9 @@ std::chrono::milliseconds connection::fitness_interval() const noexcept {
 // `checks`: a server that is known, and has to be introduced again only if it has changed.
 void connection::ask_for_info(bool checks, time_point now) {
     fitness_due_ = later(now, fitness_interval());
+    if (!rules_.guarded()) { // with the guarded protocol, the handshake is a script
+        say(command_kind::try_script, {"EVAL", "return 1", "0"}, now);
+    }
     scratch_.clear();
     append_command(scratch_, {"INFO"});
     send(
@@ -108,8 +111,8 @@ void connection::check_health(time_point now) {
 }
 
 bool connection::is_unchanged(const server_info& seen, time_point now) const {
-    return fitness_.fit && judge(seen, rules_, now).fit && seen.run_id == info_.run_id
-           && seen.losses() == info_.losses();
+    return fitness_.fit && script_refusal_.empty() && judge(seen, rules_, now).fit
+           && seen.run_id == info_.run_id && seen.losses() == info_.losses();
 }
 
 void connection::introduced(const in_flight& command, const reply& answer, time_point now) {
@@ -143,11 +146,6 @@ void connection::introduced(const in_flight& command, const reply& answer, time_
         info_.commands = kept; // keep what was learned: a refused variant stays disabled
     } else if (rules_.guarded()) {
         info_.commands = {};
-    } else if (info_.commands.set_ifeq) {
-        // A SET that is executed late could undo a longer extension, so it is used only where
-        // scripts are refused.
-        info_.commands.set_ifeq = false;
-        say(command_kind::try_script, {"EVAL", "return 1", "0"}, now);
     }
     // When evictions begin, no lease may rely on this master any more. When they end, keys may be
     // missing. The record tells both to all clients.
@@ -158,6 +156,9 @@ void connection::introduced(const in_flight& command, const reply& answer, time_
         restarts_.clear(); // it was another server
     }
     eligibility judgement = judge(info_, rules_, now, since);
+    if (judgement.fit && !script_refusal_.empty()) {
+        judgement = {.fit = false, .text = script_refusal_};
+    }
     const bool fit = judgement.fit;
     const bool asks = rules_.guarded() && (fit || !restarts_.empty());
     if (!fit || !asks) {

@@ -295,12 +295,6 @@ master_set quorum::up() const noexcept {
     return set_where(size(), [this](std::size_t i) { return members_[i].link->up(); });
 }
 
-master_set quorum::deletes_natively() const noexcept {
-    return set_where(size(), [this](std::size_t i) {
-        return members_[i].link->commands().delete_command != native_delete::none;
-    });
-}
-
 // Round trips of microseconds say nothing about the time that a busy machine takes to reply.
 constexpr std::chrono::nanoseconds busy_time = std::chrono::milliseconds(20);
 

@@ -205,8 +205,6 @@ public:
     master_set taking(std::chrono::milliseconds ttl) const noexcept {
         return up() & set_where(size(), [&](std::size_t i) { return takes(i, ttl); });
     }
-    /// The masters that have a command of their own for compare-and-delete.
-    master_set deletes_natively() const noexcept;
     /// Returns the masters that may merely be slow: they have replied since `asked_at`, or that was
     /// less than four round trips or 20 ms ago.
     master_set may_be_slow(time_point asked_at, time_point now) const noexcept;

@@ -105,11 +105,7 @@ master_health quorum::health_of(std::size_t master, time_point now) const {
                          : master_state::ineligible;
     }
     if (!link.info().run_id.empty()) {
-        const server_capabilities& commands = link.commands();
-        mine.compare_and_delete = commands.delete_command == native_delete::delex     ? "DELEX"
-                                  : commands.delete_command == native_delete::delifeq ? "DELIFEQ"
-                                  : commands.evalsha                                  ? "EVALSHA"
-                                                                                      : "EVAL";
+        mine.compare_and_delete = link.commands().evalsha ? "EVALSHA" : "EVAL";
     }
     return mine;
 }

@@ -73,20 +73,20 @@ inline std::string other_record_text(const settings& rules) {
              "then delete the record";
 }
 
-/// Advice for an error of the handshake; empty if the error itself is enough.
-inline std::string advice_on_refusal(std::string_view words, const settings& rules) {
+/// Of a master that refuses the script that introduces it: its error, and the remedy.
+inline std::string refusal_text(std::string_view error, const settings& rules) {
     // "... to access one of the keys ..." (Redis 7.0), "... to access a key" (7.2)
-    if (words.starts_with("NOPERM") && words.find("access") != std::string_view::npos) {
-        return ": the ACL must allow the keys " + rules.key_prefix + "*";
-    }
-    if (words.starts_with("CLUSTERDOWN") || words.starts_with("MOVED")) {
-        return ": it is a node of a cluster: use servers with cluster-enabled no";
-    }
-    if (words.starts_with("NOPERM") || words.starts_with("ERR unknown")) {
-        return ": the guarded protocol needs EVAL (protocol::plain does without on Redis 8.4 and "
-               "Valkey 9)";
-    }
-    return {};
+    const bool forbidden = error.starts_with("NOPERM");
+    const bool keys = forbidden && error.find("access") != std::string_view::npos;
+    const bool cluster = error.starts_with("CLUSTERDOWN") || error.starts_with("MOVED");
+    std::string out(text_of_error(error));
+    return out
+           + (keys        ? ": the ACL must allow the keys " + rules.key_prefix + "*"
+              : cluster   ? ": it is a node of a cluster: use servers with cluster-enabled no"
+              : forbidden ? ": redlock needs EVAL and EVALSHA: the ACL must allow them"
+              : error.starts_with("ERR unknown")
+                  ? ": redlock needs EVAL and EVALSHA: use servers that run scripts"
+                  : "");
 }
 
 } // namespace redlock::core
