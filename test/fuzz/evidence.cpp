@@ -1,6 +1,10 @@
 #include "evidence.hpp"
 
+#include "core/bytes/scripts.hpp"
+
 #include <algorithm>
+#include <cstddef>
+#include <span>
 
 namespace fuzz {
 
@@ -24,24 +28,29 @@ void evidence::restart() {
 
 void evidence::said(const std::vector<std::string>& words, time_point now) {
     command asked;
-    const auto lease = [&](const std::string& token, const std::string& ttl) {
-        asked.token = token;
-        named_.insert(token);
+    const auto lease = [&](std::span<const std::string> tokens, const std::string& ttl) {
+        asked.tokens.assign(tokens.begin(), tokens.end());
+        named_.insert(tokens.begin(), tokens.end());
         asked.until =
             core::guaranteed_until(now, std::chrono::milliseconds(std::stoll(ttl)), drift_);
     };
+    const std::span all(words);
     const std::string& name = words.at(0);
-    const bool script = name == "EVAL" || name == "EVALSHA";
     if (name == "SET") {
-        lease(words.at(2), words.back());
-        asked.counts_status = true;
+        lease(all.subspan(2, 1), words.back());
         left_.insert(words.at(2));
-    } else if (script && words.size() == 6) { // text, 1, key, token, ttl
-        lease(words.at(4), words.at(5));
-        asked.counts_one = true;
-    } else if (script && words.size() > 4) { // the same without a ttl
-        left_.erase(words.at(4));
-        removed_.insert(words.at(4));
+    } else if ((name == "EVAL" || name == "EVALSHA") && words.size() > 5) {
+        const std::size_t locks = std::stoul(words.at(2));
+        const auto tokens = all.subspan(4 + locks, locks); // after the ttl
+        const auto& extend = core::compare_and_extend_each;
+        if (words.at(1) == extend.text || words.at(1) == extend.sha1) {
+            lease(tokens, words.at(3 + locks));
+        } else {
+            for (const std::string& token : tokens) {
+                left_.erase(token);
+                removed_.insert(token);
+            }
+        }
     }
     commands_.push_back(asked);
 }
@@ -51,21 +60,26 @@ void evidence::heard(std::string_view bytes) {
         return;
     }
     while (const core::reply* const answer = reader_.next()) {
-        const bool one = answer->type == core::reply_type::integer && answer->integer == 1;
-        const bool status = answer->type == core::reply_type::status;
-        statuses_.emplace_back(one ? ":1" : status ? "+" + std::string(answer->text) : "");
+        status& one = statuses_.emplace_back();
+        one.ok = answer->is_ok();
+        if (answer->type == core::reply_type::array && answer->elements.size() >= 2) {
+            one.ok = answer->elements[0].integer == 1;
+            for (std::size_t i = 2; i < answer->elements.size(); i += 2) {
+                one.refused.insert(answer->elements[i].integer);
+            }
+        }
     }
 }
 
 void evidence::match() {
     for (; !commands_.empty() && !statuses_.empty(); commands_.pop_front(), statuses_.pop_front()) {
         const command& asked = commands_.front();
-        const std::string& answer = statuses_.front();
-        const bool positive =
-            (asked.counts_one && answer == ":1") || (asked.counts_status && answer == "+OK");
-        if (positive) {
-            time_point& until = until_.try_emplace(asked.token, core::never).first->second;
-            until = std::max(until, asked.until);
+        const status& answer = statuses_.front();
+        for (std::size_t i = 0; answer.ok && i < asked.tokens.size(); ++i) {
+            if (!answer.refused.contains(static_cast<std::int64_t>(i + 1))) {
+                time_point& until = until_.try_emplace(asked.tokens[i], core::never).first->second;
+                until = std::max(until, asked.until);
+            }
         }
     }
 }

@@ -8,6 +8,7 @@
 #include "core/bytes/resp.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <set>
@@ -39,17 +40,19 @@ public:
 
 private:
     struct command {
-        std::string token;
-        bool counts_one = false; // neither: it gives no lease
-        bool counts_status = false;
+        std::vector<std::string> tokens;         // none: it gives no lease
         time_point until = redlock::core::never; // if the answer is positive
+    };
+    struct status {
+        bool ok = false;                // a status, or a script that was executed
+        std::set<std::int64_t> refused; // the locks of the call that it names, from 1
     };
     void match();
 
     redlock::core::drift_bound drift_;
     redlock::core::reply_reader reader_;
     std::deque<command> commands_;
-    std::deque<std::string> statuses_; // of each reply, if it is a status; ":1" for the number 1
+    std::deque<status> statuses_; // of each reply
     std::map<std::string, time_point> until_;
     std::set<std::string> named_; // the tokens in commands on this connection
     std::set<std::string> left_;

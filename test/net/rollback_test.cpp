@@ -5,12 +5,12 @@ namespace redlock::test { namespace {
 
 bool is_removal(const received_command& command) {
     const std::string name = command.name();
-    return (name == "EVALSHA" || name == "EVAL") && command.args.size() == 5;
+    return (name == "EVALSHA" || name == "EVAL") && command.args.size() == 7;
 }
 
 // Of a SET or of a compare-and-delete by script.
 std::string token_of(const received_command& command) {
-    return command.name() == "SET" ? command.args.at(2) : command.args.at(4);
+    return command.name() == "SET" ? command.args.at(2) : command.args.at(5);
 }
 
 // The first removal of what a SET may have left, or null.

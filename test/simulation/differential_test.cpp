@@ -254,10 +254,9 @@ command random_plain_script(generator& random) {
     case 0:
         return {"SET", key, token, "NX", "PX", "600000"};
     case 1:
-        return say(random, core::compare_and_delete, {key}, {token});
+        return say(random, core::guarded_release, {key}, {"0", token, "0"});
     case 2:
     case 3:
-        return say(random, core::compare_and_extend, {key}, {token, one_of(random, new_ttls)});
     case 4:
         return say(
             random,

@@ -16,8 +16,6 @@ struct named_script {
 };
 
 constexpr named_script named[] = {
-    {"compare_and_delete", redlock::core::compare_and_delete},
-    {"compare_and_extend", redlock::core::compare_and_extend},
     {"compare_and_extend_each", redlock::core::compare_and_extend_each},
     {"HANDSHAKE", redlock::core::guarded_handshake},
     {"ACQUIRE", redlock::core::guarded_acquire},

@@ -54,7 +54,7 @@ TEST_CASE("an attach is answered at the deciding vote") {
     started_quorum q(3);
     for (std::size_t i = 0; i < 3; ++i) {
         put(q, i, mine, 5s);
-        q.masters[i].know(core::compare_and_extend);
+        q.masters[i].know(core::compare_and_extend_each);
         q.paths[i].back = milliseconds(10 * (i + 1));
     }
     q.masters[1].data.clear();

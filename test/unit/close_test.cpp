@@ -115,7 +115,7 @@ TEST_CASE("close undoes nothing twice of an acquire that pauses") {
     started_quorum it(3);
     for (virtual_master& server : it.masters) {
         server.put(it.key(), "somebody");
-        server.know(redlock::core::compare_and_delete);
+        server.know(redlock::core::guarded_release);
     }
     acquire_options waits = once();
     waits.wait = 10s;

@@ -21,18 +21,6 @@ std::string words_of(const std::string& bytes) {
     return out;
 }
 
-std::string removal(command_variant how, std::string_view channel = {}) {
-    std::string out;
-    append_remove(out, how, "the:key", "the:token", channel);
-    return words_of(out);
-}
-
-std::string extension(command_variant how) {
-    std::string out;
-    append_extend(out, how, "the:key", "the:token", 12'345ms);
-    return words_of(out);
-}
-
 TEST_CASE("the length of an argument is a number of any size") {
     for (const std::size_t size : {0, 1, 9, 10, 11, 99, 100, 101, 1000, 100'000}) {
         std::string out;
@@ -44,33 +32,17 @@ TEST_CASE("the length of an argument is a number of any size") {
 
 TEST_CASE("a lock is set with NX and PX in one command") {
     std::string out;
-    append_set(out, "the:key", "the:token", 86'400'000ms);
+    out.append(set_begin());
+    append_argument(out, "the:key");
+    append_argument(out, "the:token");
+    out.append(set_end(86'400'000ms));
     CHECK(words_of(out) == "SET the:key the:token NX PX 86400000");
 }
 
-TEST_CASE("every variant of a removal compares with the token") {
-    const std::string script(compare_and_delete.text);
-    const std::string digest(compare_and_delete.sha1);
-    CHECK(removal(command_variant::evalsha) == "EVALSHA " + digest + " 1 the:key the:token");
-    CHECK(removal(command_variant::eval) == "EVAL " + script + " 1 the:key the:token");
-}
-
-TEST_CASE("a removal that is announced names its channel, or leaves that to PUBLISH") {
-    const std::string digest(compare_and_delete.sha1);
-    CHECK(
-        removal(command_variant::evalsha, "the:key:free")
-        == "EVALSHA " + digest + " 1 the:key the:token the:key:free");
+TEST_CASE("what is published of a removal is a part of its token") {
     std::string out;
     append_publish(out, "the:key:free", "0123456789abcdef0123456789abcdef01234567");
     CHECK(words_of(out) == "PUBLISH the:key:free 0123456789abcdef");
-}
-
-TEST_CASE("every variant of an extension compares with the token") {
-    const std::string script(compare_and_extend.text);
-    const std::string digest(compare_and_extend.sha1);
-    CHECK(
-        extension(command_variant::evalsha) == "EVALSHA " + digest + " 1 the:key the:token 12345");
-    CHECK(extension(command_variant::eval) == "EVAL " + script + " 1 the:key the:token 12345");
 }
 
 TEST_CASE("commands fall back from EVALSHA to EVAL") {

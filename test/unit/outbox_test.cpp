@@ -329,21 +329,6 @@ TEST_CASE("a call is kept until each of its masters has replied") {
     CHECK(it.box.find(sent[1].self) == nullptr); // it goes by its old name no more
 }
 
-TEST_CASE("a call that leaves in another way is not kept") {
-    outbox_site it;
-    it.add_all({{.kind = removes, .number = 1}, {.number = 2}});
-    calls sent;
-    it.box.flush([&](batch& one) {
-        sent.push_back(outbox_site::locks_of(one));
-        const handle name = one.self;
-        if (one.kind == removes) {
-            it.box.withdraw(one);
-            CHECK(it.box.find(name) == nullptr);
-        }
-    });
-    CHECK(sent == calls{{1}, {2}});
-}
-
 TEST_CASE("a master that is gone is sent nothing, and the others get theirs") {
     outbox_site it;
     it.add_all({

@@ -145,6 +145,7 @@ TEST_CASE(
         }
     };
     claim& lease = it.granted("p:{r}");
+    it.host.won = lease.self;
     lease.hold({{}, it.now, it.now + 9s, forever});
     it.disconnect(2);
     all.begin(lease, it.now);

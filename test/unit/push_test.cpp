@@ -175,8 +175,8 @@ TEST_CASE("an acquire that ends and may have kept others out notifies them") {
         for (const virtual_master& server : it.masters) {
             found += static_cast<std::size_t>(
                 std::ranges::count_if(server.seen, [](const std::string& line) {
-                    return !line.starts_with("SUBSCRIBE") && !line.starts_with("UNSUBSCRIBE")
-                           && line.find(channel) != std::string::npos;
+                    return line.find(" remove 1 p:{r} ") != std::string::npos
+                           && line.ends_with(" 1");
                 }));
         }
         return found;

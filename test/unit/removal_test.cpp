@@ -34,7 +34,7 @@ TEST_CASE("a lock that was held to the end is released, everywhere") {
 TEST_CASE("a release is answered at the deciding vote") {
     held one(5);
     for (virtual_master& server : one.it.masters) {
-        server.know(redlock::core::compare_and_delete);
+        server.know(redlock::core::guarded_release);
     }
     for (std::size_t i = 0; i < 5; ++i) {
         one.it.paths[i].back = milliseconds(10 * (i + 1));
@@ -87,7 +87,7 @@ TEST_CASE("a release that nobody answers is uncertain at master_timeout") {
 TEST_CASE("a release that is decided names masters that have not replied yet as pending") {
     held one(3);
     for (virtual_master& server : one.it.masters) {
-        server.know(redlock::core::compare_and_delete);
+        server.know(redlock::core::guarded_release);
     }
     one.it.paths[1].back = 50ms;
     CHECK(one.release() == release_result::released);
@@ -232,8 +232,10 @@ TEST_CASE("a released lock is released once") {
 
 TEST_CASE("a key of another type under the lock's name is somebody else's") {
     held one(3);
-    one.it.masters[0].replies["EVALSHA"] = one.it.masters[1].replies["EVALSHA"] =
-        "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+    for (const std::size_t i : {0U, 1U}) {
+        one.it.masters[i].drop(one.it.key());
+        one.it.masters[i].run({"HSET", one.it.key(), "field", "value"}, one.it.now());
+    }
     CHECK(one.release() == release_result::stolen);
 }
 
@@ -308,7 +310,7 @@ TEST_CASE("a removal that is repeated is one vote") {
 TEST_CASE("each master gets the removal in the variant that it knows") {
     virtual_quorum it(3);
     it.paths[1].reachable = it.paths[2].reachable = false;
-    it.masters[0].know(redlock::core::compare_and_delete);
+    it.masters[0].know(redlock::core::guarded_release);
     it.start();
     for (const std::size_t away : {2U, 1U}) { // first 0 and 1 learn the script, then 2
         it.paths[1].reachable = it.paths[2].reachable = true;

@@ -338,42 +338,11 @@ not_after=0 |                   | -1 0 T | =
 
 TEST_CASE("what the plain protocol does") {
     check(
-        core::compare_and_delete.text,
-        "a b",
-        "token=$ channel=free",
-        R"(
-it removes what is its own, and tells that
-                | a=$/4000 b=$/4000 | 1  | b=$/4000 | free<-$
-publish=refused | a=$/4000          | 2  |
-                | a=other/4000      | 0  | =
-                |                   | -1 | =
-)");
-    check(
-        core::compare_and_delete.text,
-        "a",
-        "token=$",
-        R"(
-without a channel it tells nobody
-                | a=$/4000          | 1  |
-)");
-    check(
-        core::compare_and_extend.text,
-        "a b",
-        "token=$ ttl=10000",
-        R"(
-an extension never shortens
- | a=$/4000 b=$/4000   | 1  | = a=$/10000
- | a=$/20000 b=$/4000  | 1  | =
- | a=$/9999 b=$/20000  | 1  | = a=$/10000
- | a=other/4000        | 0  | =
- |                     | -1 | =
-)");
-    check(
         core::compare_and_extend_each.text,
         "a",
         "ttl=10000 token=$",
         R"(
-nor does one in a call for several locks
+an extension never shortens
  | a=$/4000            | 1 0         | a=$/10000
  | a=$/20000           | 1 0         | =
  | a=$                 | 1 0         | a=$/10000

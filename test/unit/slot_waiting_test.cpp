@@ -11,10 +11,14 @@ namespace core = redlock::core;
 std::set<std::string> told_free(const virtual_quorum& it) {
     std::set<std::string> out;
     for (const virtual_master& server : it.masters) {
+        std::string removed; // the removal before: its key, a ttl and the token
         for (const std::string& line : server.seen) {
             const std::size_t key = line.find("p:{r}:slot:");
-            if (line.find(" remove 1 ") != line.npos && line.ends_with(" p:{r}:slot:free")) {
-                out.insert(line.substr(key, line.find(' ', key) - key));
+            if (line.find(" remove 1 ") != line.npos) {
+                removed = line.substr(key);
+            } else if (line.starts_with("PUBLISH p:{r}:slot:free ")) {
+                CHECK(removed.find(line.substr(24)) != removed.npos);
+                out.insert(removed.substr(0, removed.find(' ')));
             }
         }
     }

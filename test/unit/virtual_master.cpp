@@ -19,9 +19,8 @@ std::string_view name_of(const std::string& word) {
         std::string_view name;
     };
     static constexpr named_script known[] = {
-        {core::compare_and_delete, "remove"},
-        {core::compare_and_extend, "extend"},
-        {core::compare_and_extend_each, "each_extend"},
+        {core::guarded_release, "remove"},
+        {core::compare_and_extend_each, "extend"},
         {core::turn_take, "turn"},
         {core::turn_leave, "leave"}};
     for (const named_script& one : known) {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/base/validity.hpp"
-#include "core/bytes/scripts.hpp"
+#include "core/bytes/guarded_scripts.hpp"
 #include "memory/server.hpp"
 
 #include <chrono>

@@ -42,11 +42,6 @@ vote compared(std::int64_t status) noexcept {
                           : vote::error;
 }
 
-// Reply to a compare-and-delete or compare-and-extend of the plain protocol.
-answer read_compared(const reply& got) noexcept {
-    return {.said = got.is_integer() ? compared(got.integer) : vote::error};
-}
-
 } // namespace
 
 answer read_error(std::string_view error, command_variant how) noexcept {
@@ -127,13 +122,7 @@ answer read_remove(const reply& got, command_variant how) noexcept {
             .unpublished = said->value == 1,
             .server_us = said->server_us};
     }
-    if (got.is_integer() && got.integer >= 2) {
-        return {
-            .said = vote::granted,
-            .unpublished = got.integer == 2,
-            .counter = static_cast<std::uint64_t>(got.integer - 2)};
-    }
-    return read_compared(got);
+    return {};
 }
 
 answer read_extend(const reply& got, command_variant how) noexcept {
@@ -142,7 +131,7 @@ answer read_extend(const reply& got, command_variant how) noexcept {
     }
     const auto said = read_triple(got);
     if (!said) {
-        return read_compared(got);
+        return {};
     }
     const auto [status, value, server_us] = *said;
     const bool extended = status == 1 || status == 2;

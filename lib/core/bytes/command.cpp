@@ -6,7 +6,6 @@
 #include "guarded_scripts.hpp"
 #include "heal_scripts.hpp"
 #include "keys.hpp"
-#include "scripts.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -30,39 +29,8 @@ std::string set_end(std::chrono::milliseconds ttl) {
     return out;
 }
 
-void append_set(
-    std::string& out, std::string_view key, std::string_view token, std::chrono::milliseconds ttl) {
-    out.append(set_begin());
-    append_argument(out, key);
-    append_argument(out, token);
-    out.append(set_end(ttl));
-}
-
-void append_remove(
-    std::string& out,
-    command_variant how,
-    std::string_view key,
-    std::string_view token,
-    std::string_view channel) {
-    if (channel.empty()) {
-        append_command(out, {verb(how), body(how, compare_and_delete), "1", key, token});
-    } else {
-        append_command(out, {verb(how), body(how, compare_and_delete), "1", key, token, channel});
-    }
-}
-
 void append_publish(std::string& out, std::string_view channel, std::string_view token) {
     append_command(out, {"PUBLISH", channel, token.substr(0, release_name_size)});
-}
-
-void append_extend(
-    std::string& out,
-    command_variant how,
-    std::string_view key,
-    std::string_view token,
-    std::chrono::milliseconds ttl) {
-    append_command(
-        out, {verb(how), body(how, compare_and_extend), "1", key, token, decimal(ttl.count())});
 }
 
 namespace {

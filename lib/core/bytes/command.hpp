@@ -94,23 +94,8 @@ private:
 /// A SET is its begin, the key and the token as arguments, and its end.
 std::string_view set_begin() noexcept;
 std::string set_end(std::chrono::milliseconds ttl);
-void append_set(
-    std::string& out, std::string_view key, std::string_view token, std::chrono::milliseconds ttl);
-/// With a `channel`, the script publishes the removal.
-void append_remove(
-    std::string& out,
-    command_variant how,
-    std::string_view key,
-    std::string_view token,
-    std::string_view channel);
 /// Appends PUBLISH with the same message as the scripts: the first characters of the token.
 void append_publish(std::string& out, std::string_view channel, std::string_view token);
-void append_extend(
-    std::string& out,
-    command_variant how,
-    std::string_view key,
-    std::string_view token,
-    std::chrono::milliseconds ttl);
 /// \}
 
 /// \name The guarded protocol

@@ -106,20 +106,9 @@ return out)"};
 
 } // namespace lua
 
-/// KEYS[1] the lock, ARGV[1] the token, ARGV[2] the channel for the release notification, optional.
-/// (The message is the first 16 characters of the token.) Reply 1 removed, 2 removed but PUBLISH
-/// was refused, so that no waiter is notified, n + 2 removed and n subscribers were notified, 0
-/// another owner's, -1 missing.
-inline constexpr script compare_and_delete{
-    R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then local n = redis.call("DEL", KEYS[1]) if ARGV[2] then local r = redis.pcall("PUBLISH", ARGV[2], string.sub(v, 1, 16)) if type(r) == "table" then return 2 end if r > 0 then return r + 2 end end return n end if v then return 0 end return -1)"};
-
-/// KEYS[1] the lock, ARGV[1] the token, ARGV[2] the ttl in ms. Reply 1 extended, 0 another owner's,
-/// -1 missing. Never shortens: a late extension with a smaller ttl must not undo a newer one.
-inline constexpr script compare_and_extend{
-    R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then if redis.call("PTTL", KEYS[1]) < tonumber(ARGV[2]) then redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 1 end if v then return 0 end return -1)"};
-
-/// The same for several locks in one call. KEYS: the locks. ARGV: the ttl in ms, the token of each.
-/// The reply is that of guarded_extend.
+/// Extends locks of the plain protocol. KEYS: the locks. ARGV: the ttl in ms, the token of each.
+/// Never shortens: a late extension with a smaller ttl must not undo a newer one. The reply is that
+/// of guarded_extend.
 inline constexpr script compare_and_extend_each{
     R"(local out, ttl = {1, 0}, tonumber(ARGV[1])
 for i, lock in ipairs(KEYS) do

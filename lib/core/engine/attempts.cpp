@@ -210,9 +210,12 @@ attempt::decision attempts::acquired(claim& attempt, const arrival& at, const an
     const vote what = attempt::note(attempt, master, got, rules_.drift);
     ++masters_.counters(master).acquire_votes[what];
     if (wrong::set_then_pexpire && what == vote::granted) {
-        std::string bytes;
-        append_extend(bytes, command_variant::eval, attempt.key, attempt.token_text(), attempt.ttl);
-        sender_.send(master, bytes, {.kind = command_kind::ping, .subject = {}}, now);
+        const std::string ttl = std::to_string(attempt.ttl.count());
+        sender_.send(
+            master,
+            {"PEXPIRE", attempt.key, ttl},
+            {.kind = command_kind::ping, .subject = {}},
+            now);
     }
     return attempt.asking().acquired(attempt, master, what);
 }

@@ -13,13 +13,9 @@ void holders::release(claim& lease, time_point now) {
     }
     leases_.end(lease, errc::released, now);
     const bool late = now >= lease.held().held_until(); // and the timer has not fired yet
-    if (wrong::old_holder_releases) {
-        for (std::size_t i = 0; i < masters_.size(); ++i) {
-            if (masters_[i].link->up()) {
-                std::string bytes;
-                append_remove(bytes, command_variant::eval, lease.key, lease.token_text(), {});
-                sender_.send(i, bytes, {.kind = command_kind::ping, .subject = {}}, now);
-            }
+    if (wrong::old_holder_releases && !late) {          // so the key is still its own
+        for (const std::size_t i : each_of(masters_.up())) {
+            sender_.send(i, {"DEL", lease.key}, {.kind = command_kind::ping, .subject = {}}, now);
         }
     }
     if (late || !acquires_.hand_off(lease, now)) {

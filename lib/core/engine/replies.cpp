@@ -1,7 +1,6 @@
 #include "replies.hpp"
 
 #include "core/base/decisions.hpp"
-#include "core/base/hash.hpp"
 #include "core/bytes/form.hpp"
 #include "core/bytes/keys.hpp"
 
@@ -100,10 +99,6 @@ void replies::note_server(const arrival& at, const reply& answered, const answer
         link.published("the server does not let a script PUBLISH", at.now);
     } else if (at.command.publishes && got.said == vote::granted) {
         link.published({}, at.now);
-        const claim* const ended = claims_.find(at.command.subject);
-        if (ended != nullptr && ended->form == lock_form::exclusive && !ended->is_slot()) {
-            note_listeners(at, hash_of_key(ended->key), got.counter, ended);
-        }
     }
 }
 

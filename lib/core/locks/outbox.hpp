@@ -125,8 +125,6 @@ public:
     static void write_publishes(std::string& out, const batch& what, std::size_t master);
 
     batch* find(handle name) noexcept { return batches_.find(name); }
-    /// Drops a batch that is sent as single commands.
-    void withdraw(batch& one) { batches_.destroy(one); }
     /// One master has replied, or never will.
     void done(batch& one) {
         if (--one.awaited == 0) {

@@ -39,9 +39,9 @@ void sender::send(
 }
 
 bool sender::shares_calls(const claim& of, command_kind kind) const noexcept {
-    const bool extends = kind == command_kind::extend;
-    const bool may = extends || kind == command_kind::acquire || kind == command_kind::remove;
-    return may && of.form == lock_form::exclusive && (rules_.guarded() || extends || !of.is_slot());
+    const bool may = kind == command_kind::extend || kind == command_kind::acquire
+                     || kind == command_kind::remove;
+    return may && of.form == lock_form::exclusive;
 }
 
 lock_names sender::names_of(const claim& of) {
@@ -73,49 +73,24 @@ void sender::acquire(claim& attempt, master_set to, time_point now) {
         return;
     }
     flush(); // it may need a key that a removal of this turn frees
-    bool written = false;
     for (const std::size_t i : each_of(to)) {
-        const command_variant how = variant_of(attempt, i, command_kind::acquire);
-        if (!written || rules_.guarded()) { // a SET is the same for all masters
-            write_acquire(attempt, i, how);
-            written = true;
-        }
-        send_acquire(attempt, i, how, now);
+        acquire_again(attempt, i, now);
     }
 }
 
 void sender::acquire_again(const claim& attempt, std::size_t master, time_point now) {
     const command_variant how = variant_of(attempt, master, command_kind::acquire);
-    write_acquire(attempt, master, how);
-    send_acquire(attempt, master, how, now);
-}
-
-void sender::write_acquire(const claim& attempt, std::size_t master, command_variant how) {
     bytes_.clear();
-    if (rules_.guarded()) {
-        append_form_command(
-            bytes_,
-            {.form = attempt.form,
-             .how = how,
-             .names = names_of(attempt),
-             .fencing = fence_of(attempt, 0),
-             .ttl = attempt.asked_ttl,
-             .guard = masters_[master].link->guard_until(attempt.vote_by),
-             .intent = intent_of(attempt)});
-    } else {
-        append_set(bytes_, attempt.key, attempt.token_text(), attempt.asked_ttl);
-    }
-}
-
-void sender::send_acquire(
-    const claim& attempt, std::size_t master, command_variant how, time_point now) {
-    send_for(
-        attempt,
-        master,
-        command_kind::acquire,
-        rules_.guarded() ? how : command_variant::native,
-        attempt.handoffs,
-        now);
+    append_form_command(
+        bytes_,
+        {.form = attempt.form,
+         .how = how,
+         .names = names_of(attempt),
+         .fencing = fence_of(attempt, 0),
+         .ttl = attempt.asked_ttl,
+         .guard = masters_[master].link->guard_until(attempt.vote_by),
+         .intent = intent_of(attempt)});
+    send_for(attempt, master, command_kind::acquire, how, attempt.handoffs, now);
 }
 
 void sender::raise(const claim& attempt, std::size_t master, time_point now) {
@@ -134,20 +109,6 @@ void sender::raise(const claim& attempt, std::size_t master, time_point now) {
     send_for(attempt, master, command_kind::raise, how, attempt.handoffs, now);
 }
 
-void sender::send_attach(
-    const claim& attempt, std::size_t master, command_variant how, time_point now) {
-    bytes_.clear();
-    append_extend(bytes_, how, attempt.key, attempt.token_text(), attempt.ttl);
-    send(
-        master,
-        bytes_,
-        {.kind = command_kind::extend,
-         .how = how,
-         .round = attempt.extending.round,
-         .subject = attempt.self},
-        now);
-}
-
 void sender::extend(claim& lease, master_set to, time_point now) {
     const std::uint16_t round = lease.extending.round;
     if (!shares_calls(lease, command_kind::extend)) {
@@ -164,22 +125,18 @@ void sender::extend(claim& lease, std::size_t master, std::uint16_t round, time_
         return;
     }
     const command_variant how = variant_of(lease, master, command_kind::extend);
+    const bool publishes = rules_.pushes && lease.form == lock_form::shared;
     bytes_.clear();
-    if (rules_.guarded()) {
-        const bool publishes = rules_.pushes && lease.form == lock_form::shared;
-        append_form_command(
-            bytes_,
-            {.kind = command_kind::extend,
-             .form = lease.form,
-             .how = how,
-             .names = names_of(lease),
-             .fencing = fence_of(lease, lease.fencing_token),
-             .ttl = lease.extending.ttl,
-             .guard = masters_[master].link->guard_until(lease.held().deadline()),
-             .channel = publishes ? channel_of(lease.key) : std::string_view()});
-    } else {
-        append_extend(bytes_, how, lease.key, lease.token_text(), lease.extending.ttl);
-    }
+    append_form_command(
+        bytes_,
+        {.kind = command_kind::extend,
+         .form = lease.form,
+         .how = how,
+         .names = names_of(lease),
+         .fencing = fence_of(lease, lease.fencing_token),
+         .ttl = lease.extending.ttl,
+         .guard = masters_[master].link->guard_until(lease.held().deadline()),
+         .channel = publishes ? channel_of(lease.key) : std::string_view()});
     send_for(lease, master, command_kind::extend, how, round, now);
 }
 
@@ -201,7 +158,7 @@ void sender::heal(const claim& lease, std::size_t master, std::uint16_t round, t
 
 void sender::remove(claim& ended, master_set to, time_point now) {
     if (!shares_calls(ended, command_kind::remove) || deletes_blindly(ended)) {
-        send_removals(ended, to, true, now);
+        send_removals(ended, to, now);
         return;
     }
     for (const std::size_t i : each_of(ended.ending().wanted() ? 0 : to)) {
@@ -221,42 +178,38 @@ void sender::remove(claim& ended, master_set to, time_point now) {
 }
 
 // In a command of its own for each master.
-void sender::send_removals(claim& ended, master_set to, bool publishes, time_point now) {
+void sender::send_removals(claim& ended, master_set to, time_point now) {
     command_variant said = command_variant::native; // nearly always the same for all
     std::string_view channel;
     for (const std::size_t i : each_of(to)) {
         const command_variant how = variant_of(ended, i, command_kind::remove);
         if (how != said) {
-            channel = write_removal(ended, how, publishes);
+            channel = write_removal(ended, how);
             said = how;
         }
         send_removal(ended, i, how, channel, now);
     }
 }
 
-std::string_view sender::write_removal(const claim& ended, command_variant how, bool publishes) {
+std::string_view sender::write_removal(const claim& ended, command_variant how) {
     bytes_.clear();
     if (deletes_blindly(ended)) {
         append_command(bytes_, {"DEL", ended.key});
         return {};
     }
     std::string_view channel;
-    if (publishes && rules_.pushes && (ended.announced || ended.drops_intent)) {
+    if (rules_.pushes && (ended.announced || ended.drops_intent)) {
         channel = channel_of(ended.line_key());
     }
-    if (rules_.guarded()) {
-        append_form_command(
-            bytes_,
-            {.kind = command_kind::remove,
-             .form = ended.form,
-             .how = how,
-             .names = names_of(ended),
-             .fencing = fence_of(ended, ended.fencing_token),
-             .channel = publishes_separately(ended) ? std::string_view() : channel,
-             .intent = {.name = ended.drops_intent ? ended.intent() : 0}});
-    } else {
-        append_remove(bytes_, how, ended.key, ended.token_text(), channel);
-    }
+    append_form_command(
+        bytes_,
+        {.kind = command_kind::remove,
+         .form = ended.form,
+         .how = how,
+         .names = names_of(ended),
+         .fencing = fence_of(ended, ended.fencing_token),
+         .channel = publishes_separately(ended) ? std::string_view() : channel,
+         .intent = {.name = ended.drops_intent ? ended.intent() : 0}});
     return channel;
 }
 

@@ -131,12 +131,8 @@ private:
     lock_names names_of(const claim& of);
     writer_intent intent_of(const claim& attempt) const;
 
-    void write_acquire(const claim& attempt, std::size_t master, command_variant how);
-    void
-    send_acquire(const claim& attempt, std::size_t master, command_variant how, time_point now);
-    void send_attach(const claim& attempt, std::size_t master, command_variant how, time_point now);
     /// Returns the channel on which the removal is published; empty: not published.
-    std::string_view write_removal(const claim& ended, command_variant how, bool publishes);
+    std::string_view write_removal(const claim& ended, command_variant how);
     /// For an acquire that waits until its rollback is on the wire. Nobody waits for that of a
     /// release.
     static void keep_mark(claim& ended, std::size_t master, std::uint64_t mark) {
@@ -144,7 +140,7 @@ private:
             ended.votes.set_removal_mark(master, mark);
         }
     }
-    void send_removals(claim& ended, master_set to, bool publishes, time_point now);
+    void send_removals(claim& ended, master_set to, time_point now);
     void send_removal(
         claim& ended,
         std::size_t master,
@@ -159,9 +155,6 @@ private:
     void send_batch(const batch& what);
     /// `marks`: the end of the call in the stream to each master.
     void note_sent(const batch& what, std::span<const std::uint64_t> marks);
-    void send_alone(batch& what);
-    void send_extension_alone(claim& owner, const batch::item& one, master_set to);
-    void send_removal_alone(claim& ended, const batch::item& one, master_set to);
 
     const settings& rules_;
     quorum& masters_;

@@ -71,38 +71,7 @@ void sender::queue(claim& of, command_kind kind, master_set to, time_point now, 
 }
 
 void sender::flush() {
-    outbox_.flush([this](batch& what) {
-        // The plain protocol has shorter scripts for one lock.
-        const bool alone = !rules_.guarded() && !what.native && what.items.size() == 1;
-        alone ? send_alone(what) : send_batch(what);
-    });
-}
-
-void sender::send_alone(batch& what) {
-    const master_set to = what.to;
-    const batch::item one = what.items.front();
-    const bool extends = what.kind == command_kind::extend;
-    claim* const owner = claims_.find(one.claim);
-    outbox_.withdraw(what);
-    if (owner != nullptr) {
-        extends ? send_extension_alone(*owner, one, to) : send_removal_alone(*owner, one, to);
-    }
-}
-
-void sender::send_extension_alone(claim& owner, const batch::item& one, master_set to) {
-    for (const std::size_t i : each_of(to)) {
-        if (owner.is_asking()) { // an attach
-            send_attach(owner, i, variant_of(owner, i, command_kind::extend), outbox_.added_at());
-        } else {
-            extend(owner, i, one.round, outbox_.added_at());
-        }
-    }
-}
-
-void sender::send_removal_alone(claim& ended, const batch::item& one, master_set to) {
-    // Each of the two commands is formatted once.
-    send_removals(ended, to & ~one.publishes, false, outbox_.added_at());
-    send_removals(ended, to & one.publishes, true, outbox_.added_at());
+    outbox_.flush([this](const batch& what) { send_batch(what); });
 }
 
 void sender::send_batch(const batch& what) {
