@@ -202,6 +202,7 @@ bool patience::learned_more(const redlock::health& health) {
 
 void patience::tell_masters(const redlock::health& health) {
     say_waiting(to_string(health));
+    const bool probes = probes_.empty(); // once
     std::vector<std::string> texts;
     for (std::size_t i = 0; i < health.masters.size(); ++i) {
         texts.push_back(health.masters[i].text);
@@ -210,7 +211,7 @@ void patience::tell_masters(const redlock::health& health) {
         }
         const redlock::endpoint& where = now_.how().masters[i];
         const redlock::master_state state = health.masters[i].state;
-        if (where.transport == redlock::transport::tls
+        if (probes && where.transport == redlock::transport::tls
             && (state == redlock::master_state::connecting
                 || state == redlock::master_state::down)) {
             const auto& mine = probes_.emplace_back(std::make_shared<probe>(now_.io));
