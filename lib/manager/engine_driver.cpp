@@ -91,7 +91,7 @@ void engine_driver::explain(
     clock::duration elapsed,
     const core::ballots& votes) const {
     out.attempts = attempts;
-    out.quorum = engine_.needed();
+    out.quorum = engine_.majority();
     out.elapsed = std::chrono::duration_cast<std::chrono::microseconds>(elapsed);
     out.votes = engine_.describe(votes, time_.now());
     out.message = message_of(error, out);

@@ -245,7 +245,8 @@ void manager_impl::query(std::string resource, handler<error_code, lock_status> 
 
 void manager_impl::queried(core::query& done) {
     if (calls::call* const call = calls_.find(done.cookie)) { // else it was cancelled
-        observer_.query_ended(call->observed, *call->resource, {}, &done.result, engine().needed());
+        observer_.query_ended(
+            call->observed, *call->resource, {}, &done.result, engine().majority());
         calls_.end<lock_status> (*call)(io(), {}, std::move(done.result));
     }
 }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "completion.hpp"
-#include "core/base/slot_map.hpp"
+#include "core/base/pool.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -96,7 +96,7 @@ struct parts_site : quorum_site {
     reports_noted host;
     core::timers due;
     core::pool<core::claim> claims;
-    core::listeners heard;
+    core::audience heard;
     redlock::metrics counters;
     core::sender commands{rules, masters, claims, heard};
     core::essentials with{rules, masters, commands, due, claims, chance, counters, host};

@@ -1,6 +1,6 @@
 // What a claim owes the masters after its end, and the ledger of all of that: without an engine.
 
-#include "core/base/slot_map.hpp"
+#include "core/base/pool.hpp"
 #include "core/locks/claim_record.hpp"
 #include "core/locks/removal.hpp"
 #include "core/locks/removal_limits.hpp"

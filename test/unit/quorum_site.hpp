@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "core/masters/quorum.hpp"
+#include "core/masters/masters.hpp"
 #include "support/test.hpp"
 #include "virtual_master.hpp"
 #include "virtual_quorum.hpp"
@@ -98,7 +98,7 @@ struct quorum_site : core::connection_events, core::subscriber_events {
     }
     std::vector<vote> votes() const {
         std::vector<vote> out;
-        for (const core::member& one : masters) {
+        for (const core::master& one : masters) {
             out.push_back(one.otherwise);
         }
         return out;
@@ -113,7 +113,7 @@ struct quorum_site : core::connection_events, core::subscriber_events {
     time_point now{seconds(1'000'000)};
     unsigned changed = 0;
     unsigned readied = 0;
-    core::quorum masters{rules, *this, *this, chance};
+    core::masters masters{rules, *this, *this, chance};
 };
 
 } // namespace unit

@@ -1,6 +1,6 @@
 // The quorum alone: which masters may vote, which one is asked first, and when a majority is known.
 
-#include "core/masters/quorum.hpp"
+#include "core/masters/masters.hpp"
 #include "quorum_site.hpp"
 
 namespace quorum_test { namespace {

@@ -93,12 +93,12 @@ TEST_CASE("a waiter for a lock waits in its form, for a slot of a pool as for a 
     lease.form = lock_form::writer;
     lease.key = owned_key("k", std::string(owned_key::token_size, '0'));
     CHECK(lease.waiting_form() == lock_form::writer);
-    CHECK(lease.line_key() == "k");
+    CHECK(lease.queue_key() == "k");
     lease.form = lock_form::all; // several slots at once
     lease.need_more().numbers = {0};
     lease.more->pool_key = "pool";
     CHECK(lease.waiting_form() == lock_form::exclusive);
-    CHECK(lease.line_key() == "pool");
+    CHECK(lease.queue_key() == "pool");
 }
 
 TEST_CASE("a wait queue hears of the locks that it watches, until it does no more") {

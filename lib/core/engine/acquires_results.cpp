@@ -4,7 +4,7 @@
 #include "acquires.hpp"
 #include "core/base/decisions.hpp"
 #include "core/bytes/keys.hpp"
-#include "report.hpp"
+#include "masters_report.hpp"
 
 #include <algorithm>
 #include <string>
@@ -27,7 +27,7 @@ void acquires::win(operation& wanted, claim& attempt, time_point now) {
     const time_point lasts_until = std::min(
         wrong::elapsed_not_subtracted ? guaranteed_until(now, attempt.ttl, rules_.drift)
         : wrong::handoff_counts_anew  ? guaranteed_until(began, attempt.ttl, rules_.drift)
-                                      : attempt.votes.lasts_until(masters_.needed()),
+                                      : attempt.votes.lasts_until(masters_.majority()),
         hold_limit);
     const auto needed = wrong::handoff_past_deadline && began != attempt.asked_at
                             ? -wanted.options.ttl
@@ -161,7 +161,7 @@ bool acquires::hand_off(claim& lease, time_point now) {
     lease.ttl_max = std::max(lease.ttl_max, lease.ttl);
     const time_point deadline = lease.held().deadline();
     // From now on the claim is an attempt of the next waiter. No caller waits for its removal.
-    lease.ask(attempt::accept(masters_.size(), masters_.needed(), now));
+    lease.ask(attempt::accept(masters_.size(), masters_.majority(), now));
     lease.asking().operation = next.self;
     next.attempt = lease.self;
     if (!wrong::handoff_without_raise && lease.fencing) {

@@ -45,7 +45,7 @@ void acquires::slots_found(operation& wanted, slot_scan& asking, time_point now)
         try_it(wanted, now);
         return;
     }
-    wanted.outcome = found.complete() >= masters_.needed() ? errc::contended : errc::no_quorum;
+    wanted.outcome = found.complete() >= masters_.majority() ? errc::contended : errc::no_quorum;
     if (masters_.ready()) {
         asking.explain();
     }

@@ -63,7 +63,7 @@ claim& attempts::create(operation& wanted, std::string_view token, time_point no
     attempt.ttl = attempt.ttl_max = attempt.asked_ttl = shortened(wanted.options.ttl);
     attempt.asked_at = now; // before the first byte of it leaves
     attempt.expires_at = now + attempt.ttl + rules_.drift.of(attempt.ttl);
-    attempt.ask({attempt::origin::acquire, masters_.size(), masters_.needed()});
+    attempt.ask({attempt::origin::acquire, masters_.size(), masters_.majority()});
     attempt.asking().operation = wanted.self;
     attempt.votes.reset(masters_.size());
     return attempt;
@@ -118,7 +118,7 @@ attempt::decision attempts::begin(operation& wanted, std::string_view token, tim
 // Sets the votes of the masters to which nothing can be sent.
 void attempts::refuse_absent(claim& attempt, vote_counts master_metrics::*counts) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
-        const member& one = masters_[i];
+        const master& one = masters_[i];
         const bool takes = masters_.takes(i, attempt.ttl);
         if (one.admitted && !one.link->overloaded() && takes) {
             continue;
@@ -160,7 +160,7 @@ attempt::decision attempts::attach(operation& wanted, std::string_view token, ti
     claim& attempt = claims_.create();
     attempt.wake.owner = timer_owner::claim;
     attempt.wake.subject = attempt.self.index;
-    attempt.ask({attempt::origin::attach, masters_.size(), masters_.needed(), masters_.voters()});
+    attempt.ask({attempt::origin::attach, masters_.size(), masters_.majority(), masters_.voters()});
     attempt.asking().operation = wanted.self;
     attempt.key = owned_key(wanted.key, token);
     attempt.fencing = wanted.options.fencing;
@@ -182,7 +182,7 @@ attempt::decision attempts::attach(operation& wanted, std::string_view token, ti
         mine.unvouched = true;
         to |= mine.said == vote::pending ? set_of(i) : 0U;
     }
-    if (static_cast<std::size_t>(std::popcount(to)) < masters_.needed()) {
+    if (static_cast<std::size_t>(std::popcount(to)) < masters_.majority()) {
         return {attempt::decision::kind::lost, errc::no_quorum}; // nothing was sent
     }
     give_up_in_time(wanted, attempt, now);

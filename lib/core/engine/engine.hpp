@@ -11,14 +11,14 @@
 
 #include "acquires.hpp"
 #include "attempts.hpp"
-#include "core/masters/listeners.hpp"
+#include "core/masters/audience.hpp"
 #include "essentials.hpp"
 #include "holders.hpp"
 #include "leases.hpp"
+#include "masters_report.hpp"
 #include "queries.hpp"
 #include "removals.hpp"
 #include "replies.hpp"
-#include "report.hpp"
 #include "slot_scans.hpp"
 #include "waiting.hpp"
 
@@ -116,7 +116,7 @@ public:
     bool closing() const noexcept { return life_ == life::closing || life_ == life::closed; }
     bool closed_down() const noexcept { return life_ == life::closed; }
     bool ready() const noexcept { return masters_.ready(); }
-    std::size_t needed() const noexcept { return masters_.needed(); }
+    std::size_t majority() const noexcept { return masters_.majority(); }
 
     const settings& rules() const noexcept { return rules_; }
     metrics count() const;
@@ -202,8 +202,8 @@ private:
     jitter random_;
     metrics counters_;
     timers timers_;
-    listeners listeners_;
-    quorum masters_;
+    audience audience_;
+    masters masters_;
     mutable pool<claim> claims_;
     sender sender_;
     essentials essentials_{rules_, masters_, sender_, timers_, claims_, random_, counters_, host_};

@@ -34,10 +34,10 @@ void engine::voters_changed(const admission_change& change, time_point now) {
         members_changed(now);
     }
     if (change.masters != 0) {
-        listeners_.forget(); // their arbiters may be other masters
+        audience_.forget(); // their arbiters may be other masters
     }
     for (const std::size_t i : each_of(change.masters)) {
-        const member& one = masters_[i];
+        const master& one = masters_[i];
         if (!one.link->up()) {
             continue;
         }

@@ -2,11 +2,11 @@
 
 #pragma once
 
-#include "core/base/slot_map.hpp"
+#include "core/base/pool.hpp"
 #include "core/base/timers.hpp"
 #include "core/locks/claim.hpp"
 #include "core/locks/sender.hpp"
-#include "core/masters/quorum.hpp"
+#include "core/masters/masters.hpp"
 #include "core/masters/settings.hpp"
 #include "engine_callbacks.hpp"
 
@@ -17,7 +17,7 @@ namespace redlock::core {
 /// A part of the engine has these as a private base.
 struct essentials {
     const settings& rules_;
-    quorum& masters_;
+    masters& masters_;
     sender& sender_;
     timers& timers_;
     pool<claim>& claims_;

@@ -41,7 +41,7 @@ void leases::begin(
         next_at = later(won.extending.sent, rules_.master_timeout);
     } else if (options.renew == renewal::automatic) {
         const time_point renewed_at =
-            won.votes.lasts_until(masters_.needed()) - (won.ttl - rules_.drift.of(won.ttl));
+            won.votes.lasts_until(masters_.majority()) - (won.ttl - rules_.drift.of(won.ttl));
         next_at = lease::renewal_time(renewed_at, won.ttl, random_);
     }
     won.hold(lease(
@@ -125,7 +125,7 @@ bool leases::start(claim& lease, std::chrono::milliseconds ttl, bool asked_for, 
     if (!asked_for) {
         host_.renewing(lease);
     }
-    return static_cast<std::size_t>(std::popcount(to)) >= masters_.needed();
+    return static_cast<std::size_t>(std::popcount(to)) >= masters_.majority();
 }
 
 // Creates the key on a master without it. Sent only after the round was judged.
@@ -241,10 +241,10 @@ void leases::break_off(claim& lease, time_point now) {
 
 // What follows from the replies so far.
 leases::loss leases::judge(claim& lease, time_point now) {
-    ruling next = lease.held().judge(lease, masters_.voters(), masters_.needed(), now, rules_);
+    ruling next = lease.held().judge(lease, masters_.voters(), masters_.majority(), now, rules_);
     if (next == ruling::heal) {
         heal_missing(lease, now);
-        next = lease.held().judge(lease, masters_.voters(), masters_.needed(), now, rules_);
+        next = lease.held().judge(lease, masters_.voters(), masters_.majority(), now, rules_);
     }
     if (next == ruling::open) {
         schedule(lease);
@@ -275,11 +275,12 @@ void leases::report_round(claim& lease, bool extended, time_point now) {
 
 // Forward only, while the round of an extension is open.
 leases::loss leases::move_deadline(claim& lease, time_point now) {
-    if (lease.held().move_deadline(lease, masters_.needed()) && lease.held().deadline() != never) {
+    if (lease.held().move_deadline(lease, masters_.majority())
+        && lease.held().deadline() != never) {
         host_.lease_changed(lease);
     }
     if (lease.held().lost(lease, now)) {
-        return lease.held().reason(lease, masters_.needed());
+        return lease.held().reason(lease, masters_.majority());
     }
     schedule(lease);
     return std::nullopt;
@@ -289,7 +290,7 @@ leases::loss leases::due(claim& lease, time_point now) {
     for (;;) {
         switch (lease.held().due(lease, now)) {
         case lease::event::stop: {
-            const loss_reason reason = lease.held().reason(lease, masters_.needed());
+            const loss_reason reason = lease.held().reason(lease, masters_.majority());
             // The timer was due much earlier: this process did not run.
             const bool stalled =
                 reason == loss_reason::majority_unreachable

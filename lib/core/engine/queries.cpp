@@ -146,7 +146,7 @@ void queries::end_all() {
 void queries::end(query& asked) {
     timers_.cancel(asked.wake);
     const auto is_member = [this](std::size_t i) { return masters_.is_member(i); };
-    asked.decide(set_where(masters_.size(), is_member), masters_.needed());
+    asked.decide(set_where(masters_.size(), is_member), masters_.majority());
     host_.queried(asked);
     queries_.destroy(asked);
 }

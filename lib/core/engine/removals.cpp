@@ -27,7 +27,7 @@ inline bool removals::decide(claim& ended, time_point now) {
     if (ended.ending().is_due(now)) {
         wait_for_active(ended, now);
     }
-    if (ended.ending().decided(masters_.needed(), now)) {
+    if (ended.ending().decided(masters_.majority(), now)) {
         report(ended);
     }
     if (!ended.ending().settled()) {
@@ -52,7 +52,7 @@ void removals::wait_for_active(claim& ended, time_point now) {
             until = std::min(until, silent_at);
         }
     }
-    if (ended.ending().may_wait(masters_.needed(), active)) {
+    if (ended.ending().may_wait(masters_.majority(), active)) {
         ended.ending().wait_until(until);
     }
 }
@@ -189,7 +189,7 @@ bool removals::on_wire(const claim& ended) const noexcept {
 }
 
 void removals::report(claim& ended) {
-    const removal::result known = ended.ending().decide(masters_.needed());
+    const removal::result known = ended.ending().decide(masters_.majority());
     for (const std::size_t i : each_of(known.silent)) {
         ended.votes.of[i].said = vote::timed_out;
     }

@@ -106,13 +106,13 @@ void replies::note_server(const arrival& at, const reply& answered, const answer
 // master may have counted others: the arbiter publishes nothing if it did not have the key.
 void replies::note_listeners(
     const arrival& at, std::uint64_t lock, std::uint64_t count, const claim* ended) {
-    if (count == 0 && listeners_.none(lock) && listeners_.yields_until(lock) == never) {
+    if (count == 0 && audience_.none(lock) && audience_.yields_until(lock) == never) {
         return; // as before
     }
     const std::size_t arbiter = masters_.arbiter_of(lock);
     const bool decides = arbiter == nobody || arbiter == at.master;
     if (decides) {
-        listeners_.counted(lock, count);
+        audience_.counted(lock, count);
     }
     if (count > 0 && ended != nullptr) {
         std::string channel;
@@ -120,13 +120,13 @@ void replies::note_listeners(
         count -= masters_[at.master].pushes->watches(channel) ? 1U : 0U;
     }
     if (count > 0) {
-        listeners_.others_wait(
+        audience_.others_wait(
             lock,
             later(at.now, masters_.yield()),
             ended != nullptr ? ended->token_text().substr(0, release_name_size) : "",
             count);
     } else if (decides) {
-        listeners_.nobody_waits(lock);
+        audience_.nobody_waits(lock);
     }
 }
 

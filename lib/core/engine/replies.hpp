@@ -6,7 +6,7 @@
 
 #include "core/bytes/answer.hpp"
 #include "core/locks/outbox.hpp"
-#include "core/masters/listeners.hpp"
+#include "core/masters/audience.hpp"
 #include "essentials.hpp"
 
 #include <cstddef>
@@ -35,9 +35,9 @@ protected:
 
 class replies : essentials {
 public:
-    replies(const essentials& with, listeners& heard, reply_events& events) noexcept
+    replies(const essentials& with, audience& heard, reply_events& events) noexcept
         : essentials(with),
-          listeners_(heard),
+          audience_(heard),
           events_(events) {}
 
     /// The reply to a command of a claim, or to a call for several locks.
@@ -77,7 +77,7 @@ private:
         std::string_view error);
     void batch_dropped(const arrival& at);
 
-    listeners& listeners_;
+    audience& audience_;
     reply_events& events_;
 };
 

@@ -107,7 +107,7 @@ slot_scan& slot_scans::create(
     made.wake.owner = timer_owner::slot_scan;
     made.wake.subject = made.self.index;
     made.key = pool_key;
-    made.begin(masters_.size(), masters_.needed(), slots, wanted, with_owners);
+    made.begin(masters_.size(), masters_.majority(), slots, wanted, with_owners);
     return made;
 }
 
@@ -230,7 +230,7 @@ void slot_scans::end_all() {
 
 void slot_scans::report(slot_scan& done) {
     timers_.cancel(done.wake);
-    host_.slots_told(done.cookie, done.status(masters_.needed()));
+    host_.slots_told(done.cookie, done.status(masters_.majority()));
     scans_.destroy(done);
 }
 

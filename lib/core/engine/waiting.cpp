@@ -17,7 +17,7 @@ wait_view waiting::view_of(const wait_queue& waiters, time_point now) {
         .notified = masters_.notified_by_quorum(),
         .ready = masters_.ready(),
         .held_until = holder != nullptr ? std::optional(holder->acts_until()) : std::nullopt,
-        .quorum = masters_.needed()};
+        .quorum = masters_.majority()};
 }
 
 // The lease of this process that a queue waits for, or null. A lost lease counts until its holder
@@ -111,7 +111,7 @@ void waiting::time_out(operation& wanted, time_point now) {
         const bool outage =
             attempt != nullptr && attempt->asking().asked_all()
             && !attempt->asking().works(
-                *attempt, masters_.may_be_slow(attempt->asked_at, now), masters_.needed());
+                *attempt, masters_.may_be_slow(attempt->asked_at, now), masters_.majority());
         mine->time_out(wanted, outage ? &attempt->votes : nullptr, held_here(*mine) != nullptr);
     }
 }

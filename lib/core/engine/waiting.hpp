@@ -96,7 +96,7 @@ public:
         return static_cast<operation*>(waiters.front());
     }
     wait_queue* find(const claim& of) noexcept {
-        return queues_.find(of.waiting_form(), of.line_key());
+        return queues_.find(of.waiting_form(), of.queue_key());
     }
     wait_queues& queues() noexcept { return queues_; }
     const wait_queues& queues() const noexcept { return queues_; }

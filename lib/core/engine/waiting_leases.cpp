@@ -25,7 +25,7 @@ waiting::step waiting::yield(operation& front, time_point now) {
 }
 
 time_point waiting::yields_until(lock_form form, std::string_view key) const noexcept {
-    const listeners& heard = sender_.heard();
+    const audience& heard = sender_.heard();
     return !wrong::releaser_asks_at_once && heard.yields() && form == lock_form::exclusive
                ? heard.yields_until(hash_of_key(key))
                : never;
@@ -38,7 +38,7 @@ operation* waiting::next_owner(claim& lease, time_point now) {
     }
     time_point& since = lease.is_slot() ? lease.more->handed_since : mine->handed_since;
     offered_lease offer{
-        .lasts_until = lease.votes.lasts_until(masters_.needed()),
+        .lasts_until = lease.votes.lasts_until(masters_.majority()),
         .ttl = lease.ttl,
         .fencing = lease.fencing,
         .transferable = !rules_.guarded() || !sender::sets_natively(lease),

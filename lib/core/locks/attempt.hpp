@@ -17,7 +17,7 @@
 
 #include "claim_record.hpp"
 #include "core/base/decisions.hpp"
-#include "core/base/slot_map.hpp"
+#include "core/base/pool.hpp"
 #include "core/bytes/answer.hpp"
 #include "core/masters/settings.hpp"
 #include "round.hpp"

@@ -10,7 +10,7 @@
 
 #include "attempt.hpp"
 #include "claim_record.hpp"
-#include "core/base/slot_map.hpp"
+#include "core/base/pool.hpp"
 #include "core/base/timers.hpp"
 #include "lease.hpp"
 #include "removal.hpp"

@@ -217,7 +217,7 @@ struct claim_record {
     std::string_view token_text() const noexcept { return key.token(); }
 
     /// The key of the wait queue: the lock's, or the pool's for a slot.
-    std::string_view line_key() const noexcept {
+    std::string_view queue_key() const noexcept {
         return is_slot() ? std::string_view(more->pool_key) : key;
     }
     lock_form waiting_form() const noexcept { return is_slot() ? lock_form::exclusive : form; }

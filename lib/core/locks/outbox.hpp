@@ -14,7 +14,7 @@
 
 #pragma once
 
-#include "core/base/slot_map.hpp"
+#include "core/base/pool.hpp"
 #include "core/base/validity.hpp"
 #include "core/bytes/command.hpp"
 

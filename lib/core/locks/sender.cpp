@@ -171,7 +171,7 @@ void sender::remove(claim& ended, master_set to, time_point now) {
     // The removal is sent first. Its script cannot publish on the channel of the pool, to which the
     // waiters subscribe.
     flush();
-    const std::string_view channel = channel_of(ended.line_key());
+    const std::string_view channel = channel_of(ended.queue_key());
     for (const std::size_t i : each_of(to)) {
         send_publish(ended, i, channel, now);
     }
@@ -199,7 +199,7 @@ std::string_view sender::write_removal(const claim& ended, command_variant how) 
     }
     std::string_view channel;
     if (rules_.pushes && (ended.announced || ended.drops_intent)) {
-        channel = channel_of(ended.line_key());
+        channel = channel_of(ended.queue_key());
     }
     append_form_command(
         bytes_,

@@ -5,12 +5,12 @@
 #pragma once
 
 #include "claim.hpp"
-#include "core/base/slot_map.hpp"
+#include "core/base/pool.hpp"
 #include "core/base/validity.hpp"
 #include "core/bytes/command.hpp"
 #include "core/bytes/form.hpp"
-#include "core/masters/listeners.hpp"
-#include "core/masters/quorum.hpp"
+#include "core/masters/audience.hpp"
+#include "core/masters/masters.hpp"
 #include "core/masters/settings.hpp"
 #include "outbox.hpp"
 
@@ -26,11 +26,11 @@ namespace redlock::core {
 
 class sender {
 public:
-    sender(const settings& rules, quorum& masters, pool<claim>& claims, listeners& heard)
+    sender(const settings& rules, masters& masters, pool<claim>& claims, audience& heard)
         : rules_(rules),
           masters_(masters),
           claims_(claims),
-          listeners_(heard) {}
+          audience_(heard) {}
     sender(const sender&) = delete;
     sender& operator=(const sender&) = delete;
 
@@ -46,7 +46,7 @@ public:
         std::initializer_list<std::string_view> arguments,
         const sent_command& what,
         time_point now);
-    listeners& heard() noexcept { return listeners_; }
+    audience& heard() noexcept { return audience_; }
     /// Something was queued on a connection.
     void write_soon() noexcept { wants_write_ = true; }
     /// Requests a new introduction of all servers: another client may have set a longer `max_ttl`.
@@ -157,9 +157,9 @@ private:
     void note_sent(const batch& what, std::span<const std::uint64_t> marks);
 
     const settings& rules_;
-    quorum& masters_;
+    masters& masters_;
     pool<claim>& claims_;
-    listeners& listeners_;
+    audience& audience_;
     outbox outbox_;
     bool wants_write_ = false;
     // Buffers.

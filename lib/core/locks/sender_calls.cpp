@@ -53,7 +53,7 @@ void sender::publish_where_heard(const claim& ended, batch::item& one, master_se
     const std::size_t arbiter = masters_.arbiter_of(lock);
     // Where the key is missing, nothing is removed, and nothing published.
     const bool alone = arbiter != nobody && (to & set_of(arbiter)) != 0
-                       && ended.votes.of[arbiter].until() != never && listeners_.none(lock);
+                       && ended.votes.of[arbiter].until() != never && audience_.none(lock);
     one.publishes = alone ? set_of(arbiter) : to;
     one.lock = lock;
 }

@@ -9,8 +9,8 @@
 
 #include "admission.hpp"
 #include "core/base/decisions.hpp"
+#include "core/base/pool.hpp"
 #include "core/base/ring_buffer.hpp"
-#include "core/base/slot_map.hpp"
 #include "core/bytes/answer.hpp"
 #include "core/bytes/command.hpp"
 #include "liveness.hpp"

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/base/backoff.hpp"
-#include "core/base/slot_map.hpp"
+#include "core/base/pool.hpp"
 
 #include <redlock/pool_status.hpp>
 

@@ -17,7 +17,7 @@
 
 #include "core/base/backoff.hpp"
 #include "core/base/polling.hpp"
-#include "core/base/slot_map.hpp"
+#include "core/base/pool.hpp"
 #include "core/base/timers.hpp"
 #include "core/bytes/form.hpp"
 #include "core/locks/claim_record.hpp"

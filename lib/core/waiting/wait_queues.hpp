@@ -2,9 +2,9 @@
 
 #pragma once
 
-#include "core/base/slot_map.hpp"
+#include "core/base/pool.hpp"
 #include "core/bytes/form.hpp"
-#include "core/masters/quorum.hpp"
+#include "core/masters/masters.hpp"
 #include "wait_queue.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace redlock::core {
 /// same lock then costs no commands.
 class wait_queues {
 public:
-    explicit wait_queues(quorum& masters) : masters_(masters) {}
+    explicit wait_queues(masters& masters) : masters_(masters) {}
 
     /// The queue for `key`, or null.
     wait_queue* find(lock_form form, std::string_view key) noexcept {
@@ -95,7 +95,7 @@ private:
     }
     void note_unused(std::string_view lock_key, time_point now);
 
-    quorum& masters_;
+    masters& masters_;
     std::array<std::unordered_map<std::string_view, wait_queue*>, lock_forms> by_key_;
     pool<wait_queue> pool_;
     std::unordered_multimap<std::string, handle> watching_;    // other locks than their own key

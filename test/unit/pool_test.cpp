@@ -1,4 +1,4 @@
-#include "core/base/slot_map.hpp"
+#include "core/base/pool.hpp"
 #include "support/test.hpp"
 
 #include <random>

@@ -24,7 +24,7 @@
 
 namespace redlock::core {
 
-class listeners {
+class audience {
 public:
     /// \name By the hash of the lock's key
     /// \{

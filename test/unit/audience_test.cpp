@@ -1,7 +1,7 @@
-// Where releases are published: core/masters/listeners.hpp, and what the engine makes of it.
+// Where releases are published: core/masters/audience.hpp, and what the engine makes of it.
 
 #include "core/bytes/keys.hpp"
-#include "core/masters/listeners.hpp"
+#include "core/masters/audience.hpp"
 #include "waiters.hpp"
 
 #include <catch2/generators/catch_generators.hpp>
@@ -47,7 +47,7 @@ struct published_quorum : virtual_quorum {
 };
 
 TEST_CASE("nobody is known to listen for no lock before its arbiter says so") {
-    core::listeners all;
+    core::audience all;
     CHECK(!all.none(1));
     all.counted(1, 0);
     CHECK(all.none(1));

@@ -1,11 +1,10 @@
-// The quorum: the masters of one lock manager, with a connection for commands and a subscriber for
+// The masters of one lock manager, with a connection for commands and a subscriber for
 // release notifications to each. Decides which masters may vote and what the others vote instead,
 // and which master contenders ask first. Measures the round trip time of a majority, and whether
 // notifications from a majority can be received.
 //
 // It knows neither locks nor waiters. It returns changes for its owner to act on. Connections
-// report to the engine directly. The engine must pass `admission_changed` and `clock_stepped` on to
-// the quorum.
+// report to the engine directly. The engine must pass `admission_changed` and `clock_stepped` on.
 
 #pragma once
 
@@ -32,7 +31,7 @@
 namespace redlock::core {
 
 /// One master.
-struct member {
+struct master {
     std::unique_ptr<connection> link;
     std::unique_ptr<subscriber> pushes;
     bool admitted = false;
@@ -55,9 +54,9 @@ struct admission_change {
     bool members = false;   // whether the members of the quorum have changed
 };
 
-class quorum {
+class masters {
 public:
-    quorum(
+    masters(
         const settings& rules,
         connection_events& of_links,
         subscriber_events& of_pushes,
@@ -66,8 +65,8 @@ public:
     /// \name The masters, in the order of the configuration
     /// \{
     std::size_t size() const noexcept { return members_.size(); }
-    member& operator[](std::size_t master) noexcept { return members_[master]; }
-    const member& operator[](std::size_t master) const noexcept { return members_[master]; }
+    master& operator[](std::size_t master) noexcept { return members_[master]; }
+    const master& operator[](std::size_t master) const noexcept { return members_[master]; }
     master_metrics& counters(std::size_t master) noexcept {
         return members_[master].link->counters();
     }
@@ -116,14 +115,14 @@ public:
     /// \name Who may vote
     /// \{
     /// The number of votes that is needed, and of members.
-    std::size_t needed() const noexcept { return list_.quorum(); }
+    std::size_t majority() const noexcept { return list_.quorum(); }
     std::size_t voters() const noexcept { return list_.voters(); }
     const generation& members() const noexcept { return list_.members(); }
     bool is_member(std::size_t master) const { return list_.is_member(master); }
     bool is_known_member(std::size_t master) const { return list_.is_known_member(master); }
     /// The progress of the change that this client makes, with the masters that hold it up.
     std::string change_text(time_point now) const;
-    bool ready() const noexcept { return admitted_ >= needed(); }
+    bool ready() const noexcept { return admitted_ >= majority(); }
     std::size_t admitted() const noexcept { return admitted_; }
     /// Returns a time before which quarantines leave no majority, whatever happens to the masters
     /// without one; `never` if they may be enough.
@@ -176,12 +175,12 @@ public:
     void unwatch(std::string_view channel, time_point now);
     bool watches(std::string_view channel) const {
         return std::ranges::any_of(
-            members_, [&](const member& one) { return one.pushes->watches(channel); });
+            members_, [&](const master& one) { return one.pushes->watches(channel); });
     }
     /// Whether a majority can notify: then each release reaches this client at least once.
     bool notified_by_quorum() const noexcept {
-        return static_cast<std::size_t>(std::ranges::count_if(members_, &member::notifies))
-               >= needed();
+        return static_cast<std::size_t>(std::ranges::count_if(members_, &master::notifies))
+               >= majority();
     }
     /// Returns true once each time notifications from a majority have ended.
     bool lost_notifications() noexcept {
@@ -237,12 +236,12 @@ private:
     vote vote_of(std::size_t master, time_point now) const;
     void shake_hands(time_point now);
     void find_duplicates(std::size_t changed);
-    time_point yields_at(const member& one) const;
+    time_point yields_at(const master& one) const;
     void pass_on_votes(time_point now);
 
     const settings& rules_;
     membership list_;
-    std::vector<member> members_;
+    std::vector<master> members_;
     std::size_t admitted_ = 0;
     std::chrono::milliseconds ttl_limit_{0};
     time_point links_due_ = forever; // no connection is due before

@@ -1,4 +1,4 @@
-#include "report.hpp"
+#include "masters_report.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 namespace redlock::core {
 
 std::vector<master_vote>
-describe(const ballots& votes, const settings& rules, const quorum& masters, time_point now) {
+describe(const ballots& votes, const settings& rules, const masters& masters, time_point now) {
     std::vector<master_vote> out(masters.size());
     for (std::size_t i = 0; i < out.size(); ++i) {
         out[i].endpoint = rules.names[i];
@@ -33,7 +33,8 @@ describe(const ballots& votes, const settings& rules, const quorum& masters, tim
     return out;
 }
 
-metrics count(metrics counters, pool<claim>& claims, const settings& rules, const quorum& masters) {
+metrics
+count(metrics counters, pool<claim>& claims, const settings& rules, const masters& masters) {
     metrics out = std::move(counters);
     claims.for_each([&](const claim& one) {
         out.held += one.is_held() ? 1U : 0U;
@@ -42,7 +43,7 @@ metrics count(metrics counters, pool<claim>& claims, const settings& rules, cons
                 static_cast<std::size_t>(std::popcount(one.ending().overdue(one)));
         }
     });
-    for (const member& one : masters) {
+    for (const master& one : masters) {
         out.release_notifications += one.pushes->messages();
         out.notification_connections += one.notifies() ? 1U : 0U;
         out.subscriptions = std::max(out.subscriptions, one.pushes->watched());
@@ -59,11 +60,11 @@ metrics count(metrics counters, pool<claim>& claims, const settings& rules, cons
     return out;
 }
 
-health examine(const settings& rules, const quorum& masters, bool running, time_point now) {
+health examine(const settings& rules, const masters& masters, bool running, time_point now) {
     health out;
     out.ready = running && masters.ready();
     out.admitted = masters.admitted();
-    out.quorum = masters.needed();
+    out.quorum = masters.majority();
     out.protocol = rules.protocol;
     out.quarantine_off = !rules.quarantine;
     out.key_prefix = rules.key_prefix;
@@ -117,7 +118,7 @@ void master_log::publish_refused(std::size_t master) const {
 }
 
 void master_log::voter_changed(std::size_t master, time_point now) const {
-    const member& one = masters_[master];
+    const auto& one = masters_[master];
     const bool fault = one.otherwise == vote::duplicate || one.otherwise == vote::error;
     write(
         fault ? log_level::warning : log_level::info,
@@ -150,7 +151,7 @@ void master_log::waits_for_quorum(time_point now) const {
         log_level::warning,
         "waiting for a quorum: " + std::to_string(masters_.admitted()) + " of "
             + std::to_string(masters_.size()) + " masters vote, "
-            + std::to_string(masters_.needed()) + " are needed" + reasons);
+            + std::to_string(masters_.majority()) + " are needed" + reasons);
 }
 
 } // namespace redlock::core

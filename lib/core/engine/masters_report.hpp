@@ -16,11 +16,11 @@ namespace redlock::core {
 
 /// Describes votes as text.
 std::vector<master_vote>
-describe(const ballots& votes, const settings& rules, const quorum& masters, time_point now);
+describe(const ballots& votes, const settings& rules, const masters& masters, time_point now);
 /// Completes the counters with what the claims and the masters have.
-metrics count(metrics counters, pool<claim>& claims, const settings& rules, const quorum& masters);
+metrics count(metrics counters, pool<claim>& claims, const settings& rules, const masters& masters);
 /// `running`: neither before the start nor after closing has begun.
-health examine(const settings& rules, const quorum& masters, bool running, time_point now);
+health examine(const settings& rules, const masters& masters, bool running, time_point now);
 
 /// The lines of the log about masters.
 class master_log : essentials {

@@ -1,4 +1,4 @@
-#include "quorum.hpp"
+#include "masters.hpp"
 
 #include <array>
 #include <cassert>
@@ -6,7 +6,7 @@
 
 namespace redlock::core {
 
-quorum::quorum(
+masters::masters(
     const settings& rules,
     connection_events& of_links,
     subscriber_events& of_pushes,
@@ -22,51 +22,51 @@ quorum::quorum(
     }
 }
 
-void quorum::start(time_point now) {
-    for (member& one : members_) {
+void masters::start(time_point now) {
+    for (master& one : members_) {
         one.link->start(now);
     }
     refresh_due();
 }
 
-void quorum::stop(std::string_view why, time_point now) {
+void masters::stop(std::string_view why, time_point now) {
     judge_steps_at_ = forever;
-    for (member& one : members_) {
+    for (master& one : members_) {
         one.link->stop(why, now);
         one.pushes->stop(why);
     }
     refresh_due();
 }
 
-void quorum::opened(std::size_t link, time_point now) {
+void masters::opened(std::size_t link, time_point now) {
     on_socket(link, [&](auto& socket) { socket.opened(now); });
     refresh_due();
 }
 
-void quorum::closed(std::size_t link, std::string_view why, time_point now) {
+void masters::closed(std::size_t link, std::string_view why, time_point now) {
     on_socket(link, [&](auto& socket) { socket.closed(why, now); });
     if (link >= size()) {
         refresh_due();
     }
 }
 
-void quorum::received(std::size_t link, std::span<const char> bytes, time_point now) {
+void masters::received(std::size_t link, std::span<const char> bytes, time_point now) {
     on_socket(link, [&](auto& socket) { socket.received(bytes, now); });
     if (link >= size()) {
         refresh_due();
     }
 }
 
-void quorum::introduce_again(std::size_t master, time_point now) {
+void masters::introduce_again(std::size_t master, time_point now) {
     members_[master].link->introduce_again(now);
     refresh_due();
 }
 
 // `links_due_` is a lower bound: sending a command lowers it, and a reply leaves it. So a steady
 // load never scans all masters.
-void quorum::refresh_due() noexcept {
+void masters::refresh_due() noexcept {
     links_due_ = names_due_ = forever;
-    for (const member& one : members_) {
+    for (const master& one : members_) {
         names_due_ = std::min(names_due_, yields_at(one));
         links_due_ = std::min({links_due_, one.link->next_due(), one.pushes->next_due()});
         if (one.otherwise == vote::quarantined && !one.stepped && one.link->judgement().confirmed) {
@@ -75,8 +75,8 @@ void quorum::refresh_due() noexcept {
     }
 }
 
-admission_change quorum::time_passed(std::size_t master, time_point now) {
-    member& one = members_[master];
+admission_change masters::time_passed(std::size_t master, time_point now) {
+    auto& one = members_[master];
     if (now >= list_.next_due()) {
         list_.time_passed(now);
         shake_hands(now);
@@ -90,8 +90,8 @@ admission_change quorum::time_passed(std::size_t master, time_point now) {
     return waits ? assess(master, now) : admission_change();
 }
 
-admission_change quorum::admission_changed(std::size_t master, time_point now) {
-    member& changed = members_[master];
+admission_change masters::admission_changed(std::size_t master, time_point now) {
+    auto& changed = members_[master];
     changed.queue_refused = changed.queue_refused && changed.link->up();
     admission_change all;
     const auto look_at = [&](std::size_t i) {
@@ -117,7 +117,7 @@ admission_change quorum::admission_changed(std::size_t master, time_point now) {
     return all;
 }
 
-void quorum::shake_hands(time_point now) {
+void masters::shake_hands(time_point now) {
     for (std::size_t i = 0; i < size(); ++i) {
         if (list_.wants_handshake(i)) {
             members_[i].link->introduce_again(now);
@@ -125,7 +125,7 @@ void quorum::shake_hands(time_point now) {
     }
 }
 
-admission_change quorum::quarantine(
+admission_change masters::quarantine(
     std::size_t master, std::chrono::microseconds left, std::int64_t ends_us, time_point now) {
     members_[master].link->quarantine(left, ends_us, now);
     const admission_change change = assess(master, now);
@@ -137,23 +137,23 @@ admission_change quorum::quarantine(
 // while it is away: its other name must not vote in addition to what it has already granted. After
 // a quarantine nothing of that is left, and the vote passes to the other name. Every client counts
 // each server once, so it does not matter that they may do so under different names.
-void quorum::find_duplicates(std::size_t changed) {
-    const auto is_duplicate = [&](const member& one) {
+void masters::find_duplicates(std::size_t changed) {
+    const auto is_duplicate = [&](const master& one) {
         const std::string& run_id = one.link->info().run_id;
-        return !run_id.empty() && std::ranges::any_of(members_, [&](const member& other) {
+        return !run_id.empty() && std::ranges::any_of(members_, [&](const master& other) {
             return &other != &one && !other.duplicate && other.link->info().run_id == run_id;
         });
     };
-    for (member& one : members_) {
+    for (master& one : members_) {
         one.duplicate = one.duplicate && is_duplicate(one);
     }
     members_[changed].duplicate = is_duplicate(members_[changed]);
 }
 
 // When a name that is away loses the vote to another one of the same server that is not.
-time_point quorum::yields_at(const member& one) const {
+time_point masters::yields_at(const master& one) const {
     const bool wanted = !one.link->up() && !one.duplicate
-                        && std::ranges::any_of(members_, [&](const member& other) {
+                        && std::ranges::any_of(members_, [&](const master& other) {
                                return other.duplicate && other.link->up()
                                       && other.link->info().run_id == one.link->info().run_id;
                            });
@@ -164,13 +164,13 @@ time_point quorum::yields_at(const member& one) const {
                   : forever;
 }
 
-void quorum::pass_on_votes(time_point now) {
-    for (member& one : members_) {
+void masters::pass_on_votes(time_point now) {
+    for (master& one : members_) {
         if (now < yields_at(one)) {
             continue;
         }
         one.duplicate = true;
-        const auto next = std::ranges::find_if(members_, [&](const member& other) {
+        const auto next = std::ranges::find_if(members_, [&](const master& other) {
             return other.duplicate && other.link->up()
                    && other.link->info().run_id == one.link->info().run_id;
         });
@@ -179,8 +179,8 @@ void quorum::pass_on_votes(time_point now) {
     refresh_due();
 }
 
-vote quorum::vote_of(std::size_t master, time_point now) const {
-    const member& one = members_[master];
+vote masters::vote_of(std::size_t master, time_point now) const {
+    const auto& one = members_[master];
     const connection& link = *one.link;
     return !link.up()              ? link.refused() ? vote::error : vote::unreachable
            : one.duplicate         ? vote::duplicate
@@ -193,8 +193,8 @@ vote quorum::vote_of(std::size_t master, time_point now) const {
 }
 
 // Updates whether a master votes, and what it votes if it does not.
-admission_change quorum::assess(std::size_t master, time_point now) {
-    member& one = members_[master];
+admission_change masters::assess(std::size_t master, time_point now) {
+    auto& one = members_[master];
     const bool was_ready = ready();
     const vote before = std::exchange(one.otherwise, vote_of(master, now));
     if (before == one.otherwise) {
@@ -206,7 +206,7 @@ admission_change quorum::assess(std::size_t master, time_point now) {
     return {.masters = set_of(master), .ready = !was_ready && ready()};
 }
 
-std::chrono::milliseconds quorum::ttl_limit_of(master_set these) const {
+std::chrono::milliseconds masters::ttl_limit_of(master_set these) const {
     if (wrong::any_ttl_votes || !rules_.guarded()) {
         return rules_.max_ttl;
     }
@@ -215,11 +215,11 @@ std::chrono::milliseconds quorum::ttl_limit_of(master_set these) const {
         limits[i] = members_[i].link->ttl_limit();
     }
     std::ranges::sort(limits, std::greater<>());
-    const std::chrono::milliseconds most = limits[needed() - 1];
+    const std::chrono::milliseconds most = limits[majority() - 1];
     return rules_.max_ttl.count() == 0 ? most : std::min(most, rules_.max_ttl);
 }
 
-std::chrono::microseconds quorum::quarantine_time() const {
+std::chrono::microseconds masters::quarantine_time() const {
     std::chrono::microseconds out = rules_.quarantine_time();
     for (std::size_t i = 0; rules_.guarded() && i < size(); ++i) {
         out = is_known_member(i) ? std::max(out, members_[i].link->quarantine_time()) : out;
@@ -227,13 +227,13 @@ std::chrono::microseconds quorum::quarantine_time() const {
     return out;
 }
 
-std::optional<admission_change> quorum::clock_stepped(std::size_t master, time_point now) {
+std::optional<admission_change> masters::clock_stepped(std::size_t master, time_point now) {
     if (std::exchange(members_[master].stepped, true)) {
         return std::nullopt;
     }
     if (judge_steps_at_ == forever) {
         judge_steps_at_ = later(now, rules_.master_timeout);
-        for (member& one : members_) {
+        for (auto& one : members_) {
             if (!one.stepped && one.link->up()) {
                 one.link->ask_for_clock(now);
             }
@@ -243,14 +243,14 @@ std::optional<admission_change> quorum::clock_stepped(std::size_t master, time_p
     return assess(master, now);
 }
 
-std::size_t quorum::judge_steps(time_point now) {
+std::size_t masters::judge_steps(time_point now) {
     if (now < judge_steps_at_) {
         return 0;
     }
     judge_steps_at_ = forever;
     const auto stepped =
-        static_cast<std::size_t>(std::ranges::count_if(members_, &member::stepped));
-    for (member& one : members_) {
+        static_cast<std::size_t>(std::ranges::count_if(members_, &master::stepped));
+    for (master& one : members_) {
         if (std::exchange(one.stepped, false) && stepped == 1 && rules_.quarantine) {
             one.link->restart_memory(now);
         }
@@ -258,19 +258,19 @@ std::size_t quorum::judge_steps(time_point now) {
     return stepped;
 }
 
-void quorum::watch(std::string_view channel, time_point now) {
-    for (member& one : members_) {
+void masters::watch(std::string_view channel, time_point now) {
+    for (master& one : members_) {
         one.pushes->watch(channel, now);
     }
 }
 
-void quorum::unwatch(std::string_view channel, time_point now) {
-    for (member& one : members_) {
+void masters::unwatch(std::string_view channel, time_point now) {
+    for (master& one : members_) {
         one.pushes->unwatch(channel, now);
     }
 }
 
-std::size_t quorum::arbiter_of(std::uint64_t hash_of_key) const noexcept {
+std::size_t masters::arbiter_of(std::uint64_t hash_of_key) const noexcept {
     std::size_t best = nobody;
     std::uint64_t highest = 0;
     for (std::size_t i = 0; i < size(); ++i) {
@@ -284,21 +284,21 @@ std::size_t quorum::arbiter_of(std::uint64_t hash_of_key) const noexcept {
 }
 
 // One master alone needs no arbiter, but it can keep a queue.
-std::size_t quorum::queue_master_of(std::string_view key) const noexcept {
+std::size_t masters::queue_master_of(std::string_view key) const noexcept {
     if (size() > 1) {
         return arbiter_of(key);
     }
     return members_[0].admitted ? 0 : nobody;
 }
 
-master_set quorum::up() const noexcept {
+master_set masters::up() const noexcept {
     return set_where(size(), [this](std::size_t i) { return members_[i].link->up(); });
 }
 
 // Round trips of microseconds say nothing about the time that a busy machine takes to reply.
 constexpr std::chrono::nanoseconds busy_time = std::chrono::milliseconds(20);
 
-master_set quorum::may_be_slow(time_point asked_at, time_point now) const noexcept {
+master_set masters::may_be_slow(time_point asked_at, time_point now) const noexcept {
     return set_where(size(), [&](std::size_t i) {
         const connection& link = *members_[i].link;
         const bool early = now - asked_at < std::max(4 * link.round_trip(), busy_time);

@@ -1,7 +1,7 @@
 // What a quorum reports: why a master does not vote, how a change of the members goes on, and the
 // health.
 
-#include "quorum.hpp"
+#include "masters.hpp"
 #include "reasons.hpp"
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace redlock::core {
 
-std::string quorum::why_not(std::size_t master, time_point now) const {
-    const member& one = members_[master];
+std::string masters::why_not(std::size_t master, time_point now) const {
+    const auto& one = members_[master];
     const connection& link = *one.link;
     switch (one.otherwise) {
     case vote::duplicate:
@@ -38,18 +38,18 @@ std::string quorum::why_not(std::size_t master, time_point now) const {
     }
 }
 
-time_point quorum::quarantined_until(time_point now) const {
+time_point masters::quarantined_until(time_point now) const {
     std::vector<time_point> ends;
-    for (const member& one : members_) {
+    for (const master& one : members_) {
         const bool ends_later = one.otherwise == vote::quarantined && !one.stepped
                                 && one.link->judgement().votes_from > now;
         ends.push_back(ends_later ? one.link->judgement().votes_from : never);
     }
     std::ranges::sort(ends);
-    return ends[std::min(needed(), ends.size()) - 1];
+    return ends[std::min(majority(), ends.size()) - 1];
 }
 
-std::string quorum::change_text(time_point now) const {
+std::string masters::change_text(time_point now) const {
     std::string away;
     for (const std::size_t i : list_.awaited()) {
         const connection& link = *members_[i].link;
@@ -65,8 +65,8 @@ std::string quorum::change_text(time_point now) const {
     return list_.change_text(now) + away;
 }
 
-master_health quorum::health_of(std::size_t master, time_point now) const {
-    const member& one = members_[master];
+master_health masters::health_of(std::size_t master, time_point now) const {
+    const auto& one = members_[master];
     const connection& link = *one.link;
     master_health mine;
     mine.endpoint = rules_.names[master];
