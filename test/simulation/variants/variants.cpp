@@ -236,7 +236,7 @@ std::span<const variant> variants() {
          "a master votes for clients with another list than its record has"},
         {77, "change-committed-at-once", "guarded-changes", 1, 20'000, &wrong::change_committed_at_once,
          "a change of members is final without a wait"},
-        {78, "plan-overwritten", "guarded-changes", 1, 20'000, &wrong::plan_overwritten,
+        {78, "plan-overwritten", "guarded-changes", 100'000, 20'000, &wrong::plan_overwritten,
          "a plan replaces that of another client"},
         {79, "releaser-asks-at-once", "turns", 1, 20, &wrong::releaser_asks_at_once,
          "a process that releases a lock for which others wait asks for it again at once"},
