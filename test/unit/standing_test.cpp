@@ -484,6 +484,9 @@ TEST_CASE("a server that refuses scripts does not vote, and health says what to 
     it.masters[0].forbidden.clear(); // seen at the next health check
     it.run_for(it.engine.rules().health_check_interval + 100ms);
     CHECK(it.engine.examine(it.now()).admitted == 2);
+    it.masters[2].forbidden = {"EVAL"}; // while connected: the plain protocol asks again
+    it.run_for(rules.fitness_interval + 100ms);
+    CHECK(it.engine.examine(it.now()).admitted == (how == redlock::protocol::plain ? 1 : 2));
 }
 
 TEST_CASE("a master that could not serve when it was introduced is asked again soon") {
