@@ -18,6 +18,7 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <string_view>
@@ -25,6 +26,8 @@
 
 int main(int argc, char** argv) {
     const pid_t parent = ::getppid();
+    // A caller may ignore it, and exec keeps that: the status of the command would be lost.
+    std::signal(SIGCHLD, SIG_DFL);
     try {
         cli::command_line line;
         cli::add_run(line);

@@ -73,6 +73,18 @@ def _(quorum):
         equal(quorum.keys(), [])
 
 
+@case('a caller that ignores SIGCHLD gets the status of the command, and the end of the tool')
+def _():
+    def ignore():
+        harness.die_with_parent()
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+    with Quorum(3) as quorum:
+        for words in (['run', 'a'], ['run', '--slots', '2', 'b'], ['run', '--leave-daemons', 'c'], ['run', '--max-hold', '60s', 'd']):
+            ended(quorum.run(*words, '--', 'sh', '-c', 'sleep 0.1 & exit 3', preexec_fn=ignore), 3)
+        equal(quorum.keys(), [])
+
+
 @case('elect: a signal ends the tool at whatever moment between two terms it comes')
 def _(quorum):
     timeout_ms = 1_500  # the release of a lost term takes this long if no master replies, and so does the closing
