@@ -48,7 +48,9 @@ TEST_CASE("a quorum is not founded before each of its masters has replied") {
     client one(all, {0, 1, 2});
     one.settle({2});
     CHECK(one.admitted() == 0);
-    CHECK(all.list(0).what == core::recorded_list::state::none); // nothing to be corrected later
+    // Nothing to be corrected later: neither the list nor a longer quarantine.
+    CHECK(all.list(0).what == core::recorded_list::state::none);
+    CHECK(core::recorded_quarantine(all.record(0)) == std::chrono::microseconds(0));
     CHECK(one.why_not(0).ends_with("missing: m2"));
     one.settle();
     CHECK(one.admitted() == 3);
@@ -232,7 +234,7 @@ TEST_CASE("a list that all its masters have had is not replaced") {
     client next(all, {0, 1, 3}, [](core::settings& rules) { rules.replaces = true; });
     next.settle();
     CHECK(!next.waits());
-    CHECK(next.why_not(0).find("all masters of that list had it") != std::string::npos);
+    CHECK(next.why_not(0).find("all its masters have had that list") != std::string::npos);
     first.settle();
     CHECK(first.admitted() == 3);
 }

@@ -119,7 +119,9 @@ public:
             "run",
             "-",
             std::to_string(quarantine.count()),
-            mine.unused ? "2" : "0",
+            mine.unused                                ? "2"
+            : members_.enforced() && mine.list.empty() ? "3"
+                                                       : "0",
             all_.new_id(),
             mine.list,
             mine.id,

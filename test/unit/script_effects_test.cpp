@@ -374,6 +374,9 @@ one with a record goes on from there
                       | epoch=3,run,-,T,30000000,1d  | 0 T+30s T 3 run - T 30000000 1d | =
                       | epoch=3,run,f00,T-100s,30000000,1d | 0 T-70s T 3 run f00 T-100s 30000000 1d | =
 promoted=f00          | epoch=3,run,f00,T-100s,30000000,1d | 0 T-70s T 3 run f00 T-100s 30000000 1d | =
+without a list, a client that has none leaves no quarantine, and ends none
+stepped=3             | epoch=none                | 1 T T 3 run - T 0 2e | epoch=3,run,-,T,0,2e
+stepped=3             | epoch=3,run,-,T-100s,20000000,1d | 0 T-80s T 3 run - T-100s 20000000 1d | =
 the longest quarantine counts
                       | epoch=3,run,-,T-100s,60000000,1d | 0 T-40s T 3 run - T-100s 60000000 1d | =
                       | epoch=3,else,-,T-100s,60000000,1d | 1 T+60s T 3 run - T 60000000 2e | epoch=3,run,-,T,60000000,2e
@@ -395,6 +398,8 @@ a list without the id of a record is written where there is none
                       | epoch=none | 1 T+30s T 3 run - T 30000000 NEW06d30 | epoch=3,run,-,T,30000000,NEW06d30
                       | epoch=3,run,-,T-100s,30000000,OLD | 0 T-70s T 3 run - T-100s 30000000 NEW06d30 | epoch=3,run,-,T-100s,30000000,NEW06d30
                       | epoch=3,run,-,T-100s,30000000,OLD16d31 | 0 T-70s T 3 run - T-100s 30000000 OLD16d31 | =
+a list has a quarantine, whoever asks
+list=- stepped=3      | epoch=3,run,-,T-100s,20000000,OLD16d31 | 2 T-70s T 3 run - T-100s 30000000 NEW16d31 | epoch=3,run,-,T-100s,30000000,NEW16d31
 )",
             ids));
     check(

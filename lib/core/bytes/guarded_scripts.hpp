@@ -30,24 +30,26 @@ namespace redlock::core {
 
 /// KEYS: record. ARGV: run id, replication id of a promoted server ("-": none), quarantine us, a
 /// digit, the id of a record that is written. The digit is 1 if a step of its clock was seen, 2 if
-/// no lock can have been on it when a list is written, or 0. Optional: a list with its state, the
-/// id that the record must have for it (empty: it must have no list), and the quarantine that is
-/// recorded with it. Only a final list of new members may shorten that. Optional: the quarantine of
-/// a quorum that was founded without one. With a list that replaces another one that was not final,
-/// the memory begins now. A new memory begins, unless the record has this run id and promotion:
-/// neither uptime nor durability counts, because another server may answer under a known address. A
-/// new list of members changes the second word, so that a script that was sent before finds another
-/// record. A final one also moves `born` to where the quarantine ends now: fencing counters that
-/// are older than that start from the clock. Reply {1 if its memory begins now | 2 if its
-/// quarantine becomes longer | 0, end of the quarantine by its clock in us, clock, record} | {-1,
-/// 0, clock}: the record has another format, and is not changed.
+/// no lock can have been on it when a list is written, 3 if the quarantine of a record without a
+/// list stays as it is, or 0. Optional: a list with its state, the id that the record must have for
+/// it (empty: it must have no list), and the quarantine that is recorded with it. Only a final list
+/// of new members may shorten that. Optional: the quarantine of a quorum that was founded without
+/// one. With a list that replaces another one that was not final, the memory begins now. A new
+/// memory begins, unless the record has this run id and promotion: neither uptime nor durability
+/// counts, because another server may answer under a known address. A new list of members changes
+/// the second word, so that a script that was sent before finds another record. A final one also
+/// moves `born` to where the quarantine ends now: fencing counters that are older than that start
+/// from the clock. Reply {1 if its memory begins now | 2 if its quarantine becomes longer | 0, end
+/// of the quarantine by its clock in us, clock, record} | {-1, 0, clock}: the record has another
+/// format, and is not changed.
 inline constexpr script guarded_handshake{
     lua::clock,
     R"(local e = redis.call('GET', KEYS[1])
 local run, tag, promoted, born, q, id = string.match(e or '', '^3 ([^%s:]+)(:?%x*) (%S+) (%d+) (%d+) (%x+)$')
 if e and not run then return {-1, 0, now} end
 local list, mine, before = string.sub(id or '', 33), ARGV[6] or '', q
-born, q = tonumber(born or '0'), math.max(ARGV[3], q or '0')
+local asks = (ARGV[4] ~= '3' or list ~= '') and ARGV[3] or 0
+born, q = tonumber(born or '0'), math.max(asks, q or '0')
 local fresh = 0
 if run ~= ARGV[1] or (ARGV[2] ~= '-' and ARGV[2] ~= promoted) or born > now or ARGV[4] == '1' then
   born, fresh = now, 1

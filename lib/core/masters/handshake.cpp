@@ -34,6 +34,8 @@ void connection::send_handshake(bool fit, time_point now) {
     const decimal quarantine(rules_.quarantine_time().count());
     const decimal with_list(proposed.quarantine.count());
     const bool has_default = rules_.quarantine && rules_.founds && rules_.max_ttl.count() == 0;
+    // Nobody has a lock on a master without a list, and ours may be wrong: it leaves nothing.
+    const bool waits = members_.enforced() && proposed.list.empty();
     const decimal usual(rules_.founding_quarantine().count());
     const std::string losses = wrong::evictions_forgiven ? "-" : info_.losses();
     const std::string id = new_id();
@@ -49,6 +51,7 @@ void connection::send_handshake(bool fit, time_point now) {
         quarantine,
         !restarts_.empty() ? "1"
         : proposed.unused  ? "2"
+        : waits            ? "3"
                            : "0",
         id,
         proposed.list,

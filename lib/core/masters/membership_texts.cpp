@@ -76,7 +76,9 @@ std::string membership::why_foreign(std::size_t master, time_point now) const {
     }
     if (list.what == state::agreed) {
         return out + "is being founded for " + lists
-               + "; all masters of that list had it, so it is final as soon as they reply";
+               + "; all its masters have had that list: `redlock members found` with it makes it "
+                 "final. If one of them has another list now: stop all clients, and DEL "
+               + rules_.record_key + " here";
     }
     const std::string remedy = "`redlock members found` with the right list";
     const auto left = std::chrono::ceil<std::chrono::seconds>(std::max(replace_at_, now) - now);
