@@ -242,13 +242,13 @@ void say_awaited(
     }
 }
 
-// Why masters do not reply, and what to do about it.
-void say_unreachable(const redlock::health& now, const redlock::config& how) {
+// Why masters do not reply or have another list, and what to do about it.
+void say_causes(const redlock::health& now, const redlock::config& how) {
     std::vector<std::string> texts;
     for (std::size_t i = 0; i < now.masters.size(); ++i) {
         const redlock::master_health& one = now.masters[i];
-        texts.push_back(replies(one) ? std::string() : one.text);
-        if (!replies(one)) {
+        texts.push_back(one.text);
+        if (!replies(one) || one.state == redlock::master_state::ineligible) {
             say(fmt::format("{}: {}", to_string(how.masters[i]), printable(one.text)));
         }
     }
@@ -273,15 +273,17 @@ found(const change& wanted, redlock::config how, redlock::health now, bool only_
         throw failure(
             exit_code::usage, "two masters of the list are the same server: list each server once");
     }
-    const bool same = now.members.size() == how.masters.size()
-                      && std::ranges::all_of(how.masters, [&](const redlock::endpoint& one) {
-                             return is_member(now, name_of(one));
-                         });
+    const auto is_ours = [&](const redlock::health& found) {
+        return found.members.size() == how.masters.size()
+               && std::ranges::all_of(how.masters, [&](const redlock::endpoint& one) {
+                      return is_member(found, name_of(one));
+                  });
+    };
     // Of a founding that was interrupted, not all masters have the final list.
     const auto unfinished = [](const redlock::master_health& one) {
         return replies(one) && one.generation == 0;
     };
-    if (same && std::ranges::none_of(now.masters, unfinished)) {
+    if (is_ours(now) && std::ranges::none_of(now.masters, unfinished)) {
         say(wanted.what == redlock::member_change::action::found_unused && !now.ready
                 ? "the quorum has been founded already, so --new changes nothing. If its masters "
                   "are new: stop all clients, DEL redlock::epoch (PREFIX:epoch) on each, then "
@@ -289,7 +291,7 @@ found(const change& wanted, redlock::config how, redlock::health now, bool only_
                 : "the quorum has been founded already");
         return now;
     }
-    if (!same) {
+    if (!is_ours(now)) {
         refuse_final();
     }
     if (only_shows) {
@@ -302,7 +304,7 @@ found(const change& wanted, redlock::config how, redlock::health now, bool only_
     const auto settled_by = redlock::clock::now() + std::chrono::milliseconds(1'300);
     for (std::string said;;) {
         now = founder.manager.get_health();
-        if (!now.members.empty()) {
+        if (is_ours(now)) {
             if (std::ranges::none_of(now.masters, unfinished)) {
                 return now;
             }
@@ -314,7 +316,7 @@ found(const change& wanted, redlock::config how, redlock::health now, bool only_
             if (now.change != said && (settled || redlock::clock::now() >= settled_by)) {
                 said = now.change;
                 say(printable(said));
-                say_unreachable(now, how);
+                say_causes(now, how);
             }
         }
         if (founder.pause(std::chrono::milliseconds(20))) {
@@ -376,6 +378,9 @@ make_changes(const std::vector<change>& wanted, const redlock::config& how, bool
         {
             session before(how);
             before.settle(need::all, std::chrono::seconds(10));
+            if (before.signal() != 0) {
+                throw failure(static_cast<exit_code>(128 + before.signal()), "stopped");
+            }
             now = before.manager.get_health();
         }
         refuse_outdated(now, how);
