@@ -29,19 +29,19 @@
 namespace redlock::core {
 
 /// KEYS: record. ARGV: run id, replication id of a promoted server ("-": none), quarantine us, a
-/// digit, the id of a record that is written. The digit is 1 if a step of its clock was seen, 2 if
-/// no lock can have been on it when a list is written, 3 if the quarantine of a record without a
-/// list stays as it is, or 0. Optional: a list with its state, the id that the record must have for
-/// it (empty: it must have no list), and the quarantine that is recorded with it. Only a final list
-/// of new members may shorten that. Optional: the quarantine of a quorum that was founded without
-/// one. With a list that replaces another one that was not final, the memory begins now. A new
-/// memory begins, unless the record has this run id and promotion: neither uptime nor durability
-/// counts, because another server may answer under a known address. A new list of members changes
-/// the second word, so that a script that was sent before finds another record. A final one also
-/// moves `born` to where the quarantine ends now: fencing counters that are older than that start
-/// from the clock. Reply {1 if its memory begins now | 2 if its quarantine becomes longer | 0, end
-/// of the quarantine by its clock in us, clock, record} | {-1, 0, clock}: the record has another
-/// format, and is not changed.
+/// digit, the id of a record that is written. The digit is 1 if a step of its clock was seen, or 2
+/// if no lock can have been on it when a list is written. With 3 the quarantine of a record without
+/// a list stays as it is. Otherwise 0. Optional: a list with its state, the id that the record must
+/// have for it (empty: it must have no list), and the quarantine that is recorded with it. Only a
+/// final list of new members may shorten that. Optional: the quarantine of a quorum that was
+/// founded without one. With a list that replaces another one that was not final, the memory begins
+/// now. A new memory begins, unless the record has this run id and promotion: neither uptime nor
+/// durability counts, because another server may answer under a known address. A new list of
+/// members changes the second word, so that a script that was sent before finds another record. A
+/// final one also moves `born` to where the quarantine ends now: fencing counters that are older
+/// than that start from the clock. Reply {1 if its memory begins now | 2 if its quarantine becomes
+/// longer | 0, end of the quarantine by its clock in us, clock, record} | {-1, 0, clock}: the
+/// record has another format, and is not changed.
 inline constexpr script guarded_handshake{
     lua::clock,
     R"(local e = redis.call('GET', KEYS[1])
