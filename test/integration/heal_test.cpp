@@ -72,7 +72,7 @@ TEST_CASE("a master that has forgotten is not healed before its quarantine is ov
     // Renewal tries more than once a second; none may succeed too early.
     run_until(io, [&] { return exists(masters[1], lock_key("r")); });
     CHECK(std::chrono::steady_clock::now() - forgot >= settings.max_ttl);
-    run_until(io, [&] { return me.count().masters[1].healed == 1; });
+    run_until(io, [&] { return me.count().masters[1].healed >= 1; });
     CHECK(got->lock.held());
     CHECK(me.release(got->lock) == release_result::released);
 }
