@@ -151,10 +151,10 @@ waiting::step waiting::no_slot(operation& front, time_point now) {
     mine.found(front.outcome, front.last);
     front.search->stop();
     if (front.outcome == errc::contended) {
-        if (mine.take_notified()) {
+        // Where its subscription has lingered, no confirmation will make it search again.
+        if (watch(mine, now) || mine.take_notified()) {
             return step::ask;
         }
-        watch(mine, now);
     }
     pause(front, mine.no_slot(view_of(mine, now), random_), now);
     return step::wait;
@@ -236,7 +236,9 @@ waiting::step waiting::wait_for_turn(operation& front, const answer& got, time_p
         return due(front, now);
     }
     if (next == step::wait) {
-        watch(mine, now);
+        if (watch(mine, now)) {
+            return due(front, now);
+        }
         pause(front, mine.turn_by(left, view_of(mine, now), random_), now);
     }
     return next;
