@@ -47,16 +47,6 @@ TEST_CASE("the release of any slot wakes a waiter for one") {
     CHECK(asked(it, "UNSUBSCRIBE p:{r}:slot:free") == 3);
 }
 
-TEST_CASE("a search whose subscription has lingered is repeated: a release may have been missed") {
-    started_quorum it(rules_without_polling(3));
-    hold(it, 0);
-    it.cancel(it.acquire_slot(waiting(), 1, 100ms), 500ms);
-    const std::size_t before = asked(it, "MGET");
-    it.acquire_slot(waiting(), 1, 100ms);
-    CHECK(asked(it, "MGET") == before + 2 * 3);
-    CHECK(asked(it, "SUBSCRIBE") == 3);
-}
-
 TEST_CASE("a slot is announced as free after its removal, on the channel of its pool alone") {
     core::settings rules = guarded_settings_for(3);
     rules.pushes = true;

@@ -151,10 +151,10 @@ waiting::step waiting::no_slot(operation& front, time_point now) {
     mine.found(front.outcome, front.last);
     front.search->stop();
     if (front.outcome == errc::contended) {
-        // Where its subscription has lingered, no confirmation will make it search again.
-        if (watch(mine, now) || mine.take_notified()) {
+        if (mine.take_notified()) {
             return step::ask;
         }
+        watch(mine, now);
     }
     pause(front, mine.no_slot(view_of(mine, now), random_), now);
     return step::wait;
@@ -236,9 +236,7 @@ waiting::step waiting::wait_for_turn(operation& front, const answer& got, time_p
         return due(front, now);
     }
     if (next == step::wait) {
-        if (watch(mine, now)) {
-            return due(front, now);
-        }
+        watch(mine, now);
         pause(front, mine.turn_by(left, view_of(mine, now), random_), now);
     }
     return next;
