@@ -549,7 +549,7 @@ TEST_CASE("an abandoned lock is neither renewed nor released, and expires") {
     it.engine.abandon(it.got.lease);
     CHECK(it.engine.count().held == 0);
     CHECK(it.idle());
-    it.run_for(7s);
+    it.run_for(9s);
     CHECK(it.has_key());
     it.run_for(2s);
     CHECK(!it.has_key());

@@ -147,7 +147,7 @@ TEST_CASE("an acquire after a handoff does not wait for a holder whose keys are 
 TEST_CASE("a lost lease that is abandoned keeps its keys to the end of its ttl") {
     started_quorum it(3);
     const redlock::time_point began = it.now();
-    const answer got = it.acquire_now(with_margin(once(), 4s));
+    const answer got = it.acquire_now(with_margin(once(), 2s));
     it.run_until(got.held_until);
     REQUIRE(it.loss_of(got));
     CHECK(it.engine.abandon(got.lease));

@@ -446,7 +446,7 @@ bool virtual_quorum::has_key(std::string_view resource) {
 }
 
 bool virtual_quorum::idle() {
-    run_for(milliseconds(2'200)); // subscriptions linger
+    run_for(milliseconds(200));
     const redlock::metrics counters = engine.count();
     return counters.waiting == 0 && counters.held == 0 && counters.pending_removals == 0
            && engine.next_due() > now_ + std::chrono::minutes(10);

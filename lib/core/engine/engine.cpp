@@ -118,12 +118,7 @@ void engine::end_of_event(time_point now) {
 }
 
 time_point engine::next_due() const noexcept {
-    return std::min(
-        {timers_.next(),
-         masters_.next_due(),
-         removals_.next_due(),
-         waiting_.queues().next_due(),
-         close_by_});
+    return std::min({timers_.next(), masters_.next_due(), removals_.next_due(), close_by_});
 }
 
 void engine::time_passed(time_point now) {
@@ -145,7 +140,6 @@ void engine::time_passed(time_point now) {
         }
     }
     removals_.time_passed(now);
-    waiting_.queues().time_passed(now);
     end_of_event(now);
     masters_.refresh_due();
     sender_.write_soon(); // PING, INFO
@@ -214,7 +208,6 @@ std::vector<master_vote> engine::describe(const ballots& votes, time_point now) 
 metrics engine::count() const {
     metrics out = core::count(counters_, claims_, rules_, masters_);
     out.waiting = acquires_.size();
-    out.subscriptions -= std::min(out.subscriptions, waiting_.queues().lingering());
     return out;
 }
 

@@ -68,7 +68,10 @@ void waiting::leave(operation& wanted, time_point now) {
     const bool was_front = mine->leave(wanted);
     if (mine->empty()) {
         turns_.leave(*mine, now);
-        queues_.unwatch(*mine, now);
+        if (mine->watched) {
+            queues_.unwatch(*mine, now);
+            sender_.write_soon();
+        }
         end_if_unused(*mine);
     } else if (!wrong::leaver_blocks_its_queue && was_front) {
         operation& next = *front_of(*mine);
@@ -265,7 +268,9 @@ void waiting::listen(std::string_view resource, bool subscribes, time_point now)
 void waiting::unlisten(std::string_view resource, time_point now) {
     std::string key;
     assign_lock_key(key, rules_.key_prefix, resource);
-    queues_.unlisten(key, now);
+    if (queues_.unlisten(key, now)) {
+        sender_.write_soon();
+    }
 }
 
 void waiting::poll_soon(operation& front, time_point now) {

@@ -99,7 +99,6 @@ public:
         return queues_.find(of.waiting_form(), of.queue_key());
     }
     wait_queues& queues() noexcept { return queues_; }
-    const wait_queues& queues() const noexcept { return queues_; }
     /// Whether commands that give up a ticket are in flight.
     bool leaving() const noexcept { return turns_.leaving(); }
 

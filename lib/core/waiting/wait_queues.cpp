@@ -23,11 +23,13 @@ void wait_queues::find_watching(std::string_view lock_key) {
 }
 
 bool wait_queues::watch(wait_queue& waiters, time_point now) {
-    bool missed = false;
+    found_.clear();
+    for_each_lock(
+        waiters.form, waiters.key, [&](std::string_view lock_key) { find_watching(lock_key); });
+    bool missed = !found_.empty();
     waiters.watched = true;
     for_each_lock(waiters.form, waiters.key, [&](std::string_view lock_key) {
-        assign_channel(channel_, lock_key);
-        missed = missed || masters_.watches(channel_);
+        missed = missed || has_listener(lock_key);
         if (waiters.form != lock_form::exclusive) {
             watching_.emplace(lock_key, waiters.self);
         }
@@ -47,48 +49,33 @@ void wait_queues::unwatch(wait_queue& waiters, time_point now) {
             watching_.erase(std::find_if(
                 first, last, [&](const auto& one) { return one.second == waiters.self; }));
         }
-        note_unused(lock_key, now);
-    });
-}
-
-void wait_queues::note_unused(std::string_view lock_key, time_point now) {
-    if (!is_used(lock_key)) {
-        unused_.insert_or_assign(std::string(lock_key), now);
-        look_at_ = std::min(look_at_, later(now, linger));
-    }
-}
-
-void wait_queues::time_passed(time_point now) {
-    if (now < look_at_) {
-        return;
-    }
-    std::erase_if(unused_, [&](const auto& one) {
-        const bool ends = now - one.second >= linger;
-        if (ends) {
-            assign_channel(channel_, one.first);
-            masters_.unwatch(channel_, now);
-        }
-        return ends;
+        unsubscribe_if_unused(lock_key, now);
     });
     masters_.refresh_due();
-    look_at_ = unused_.empty() ? forever : later(now, linger);
+}
+
+void wait_queues::unsubscribe_if_unused(std::string_view lock_key, time_point now) {
+    if (waiting_for(lock_key).empty() && !has_listener(lock_key)) {
+        assign_channel(channel_, lock_key);
+        masters_.unwatch(channel_, now);
+    }
 }
 
 void wait_queues::subscribe(std::string_view lock_key, time_point now) {
-    if (const auto found = unused_.find(lock_key); found != unused_.end()) {
-        unused_.erase(found);
-    }
     assign_channel(channel_, lock_key);
     masters_.watch(channel_, now); // repeated calls for one channel have no effect
     masters_.refresh_due();
 }
 
-void wait_queues::unlisten(std::string_view lock_key, time_point now) {
+bool wait_queues::unlisten(std::string_view lock_key, time_point now) {
     const auto found = listened_.find(lock_key);
-    if (found != listened_.end() && --found->second == 0) {
-        listened_.erase(found);
-        note_unused(lock_key, now);
+    if (found == listened_.end() || --found->second > 0) {
+        return false;
     }
+    listened_.erase(found);
+    unsubscribe_if_unused(lock_key, now);
+    masters_.refresh_due();
+    return true;
 }
 
 } // namespace redlock::core

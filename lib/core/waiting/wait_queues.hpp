@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -21,8 +20,7 @@
 namespace redlock::core {
 
 /// All wait queues, by the lock's form and key. Subscribes to the channel of a lock while it has
-/// waiters or listeners, and for `linger` longer: where processes take turns, the next wait for the
-/// same lock then costs no commands.
+/// waiters or listeners.
 class wait_queues {
 public:
     explicit wait_queues(masters& masters) : masters_(masters) {}
@@ -70,13 +68,9 @@ public:
     /// subscribed by `subscribe`.
     bool listen(std::string_view lock_key) { return listened_[std::string(lock_key)]++ == 0; }
     void subscribe(std::string_view lock_key, time_point now);
-    void unlisten(std::string_view lock_key, time_point now);
+    /// Returns true for the last one.
+    bool unlisten(std::string_view lock_key, time_point now);
     bool has_listener(std::string_view lock_key) const { return listened_.contains(lock_key); }
-    /// Ends the subscriptions that nobody has used for `linger`.
-    void time_passed(time_point now);
-    time_point next_due() const noexcept { return look_at_; }
-    /// The number of subscriptions without a user.
-    std::size_t lingering() const noexcept { return unused_.size(); }
 
     /// The wait queues of a lock that was released. Valid until the next call of any function.
     const std::vector<wait_queue*>& waiting_for(std::string_view lock_key) {
@@ -87,21 +81,14 @@ public:
     /// \}
 
 private:
-    static constexpr std::chrono::milliseconds linger{1'000}; // two at most
-
     void find_watching(std::string_view lock_key);
-    bool is_used(std::string_view lock_key) {
-        return !waiting_for(lock_key).empty() || has_listener(lock_key);
-    }
-    void note_unused(std::string_view lock_key, time_point now);
+    void unsubscribe_if_unused(std::string_view lock_key, time_point now);
 
     masters& masters_;
     std::array<std::unordered_map<std::string_view, wait_queue*>, lock_forms> by_key_;
     pool<wait_queue> pool_;
     std::unordered_multimap<std::string, handle> watching_;    // other locks than their own key
     std::map<std::string, std::size_t, std::less<>> listened_; // number of listeners by lock key
-    std::map<std::string, time_point, std::less<>> unused_;    // since when, by lock key
-    time_point look_at_ = forever;                             // at those
     std::vector<wait_queue*> found_;
     std::string channel_;
 };
