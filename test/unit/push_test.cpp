@@ -145,6 +145,31 @@ TEST_CASE("news from another master does not take back what a push during an att
     CHECK(it.answered(it.name).won);
 }
 
+TEST_CASE("a confirmed subscription does not take back what pushes during an attempt have told") {
+    waiting_quorum it(3);
+    const std::size_t second = (it.first + 1) % 3;
+    const std::size_t third = (it.first + 2) % 3;
+    it.paths[second].back = it.paths[third].back = 20ms;
+    it.masters[it.first].drop(it.key());
+    it.tell(it.first, "release-one", 5ms); // the others said no; their answers are on the way
+    free_everywhere(it);
+    it.tell(second, "release-one");
+    it.tell(third, "");
+    it.tell(third, "release-one", 200ms);
+    CHECK(it.answered(it.name).won);
+}
+
+TEST_CASE("a reply to PTTL that is older than a push does not postpone what the push has brought") {
+    waiting_quorum it(3);
+    it.masters[it.first].replies["PTTL"] = ":9000\r\n";
+    it.paths[it.first].back = 5ms; // of the refusal, then of the reply to PTTL
+    it.tell(it.first, "release-one", 1ms);
+    free_everywhere(it);
+    it.paths[3 + it.first].back = 10ms; // both come at the same moment, first the push
+    it.tell(it.first, "release-two", 200ms);
+    CHECK(it.answered(it.name).won);
+}
+
 TEST_CASE("the arbiter's push counts after that of a majority") {
     waiting_quorum it(3);
     it.tell((it.first + 1) % 3, "release-one");

@@ -29,6 +29,7 @@ const claim* waiting::held_here(const wait_queue& waiters) {
 
 void waiting::wake(const wait_queue& waiters, time_point due) {
     if (due != forever) {
+        waiters.front()->hurried = true;
         timers_.set(waiters.front()->wake, due);
     }
 }
@@ -197,7 +198,7 @@ void waiting::lease_left(operation* wanted, const arrival& at, const reply* answ
     const auto due =
         left ? wanted->queue->told_left(at.master, *left, view_of(*wanted->queue, at.now), random_)
              : std::nullopt;
-    if (due) {
+    if (due && !wanted->hurried) { // a release may be newer than this reply
         pause(*wanted, *due, at.now);
     }
 }

@@ -191,6 +191,7 @@ time_point wait_queue::no_slot(const wait_view& at, jitter& random) noexcept {
 time_point wait_queue::pause(time_point until, const wait_view& at, jitter& random) noexcept {
     waiter& front = *front_;
     front.stage = waiter::phase::paused;
+    front.hurried = false;
     // The last attempt must start two retry floors before the end. After it only a notification
     // starts another.
     const time_point last_chance = front.wait_until == forever || at.held_until

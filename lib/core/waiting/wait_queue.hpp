@@ -53,6 +53,7 @@ struct waiter {
 
     phase stage = phase::attempting;
     bool ask_arbiter = false; // the next attempt asks one master first
+    bool hurried = false;     // its pause was shortened since it began
     acquire_options options;
     time_point began = never;
     time_point wait_until = forever;

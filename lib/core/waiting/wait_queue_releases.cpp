@@ -26,7 +26,7 @@ time_point wait_queue::notified(
     } else if (news_.release != release || (news_.heard & teller) != 0) {
         news_.release = release;
         news_.heard = 0;
-        news_.whole = false;
+        news_.whole = news_.whole && release.empty(); // which tells nothing that is newer
         news_.acted_on = false; // it can still serve what the current attempt missed
     }
     news_.heard |= teller;
