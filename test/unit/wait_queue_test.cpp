@@ -573,7 +573,10 @@ TEST_CASE("wait queue: what this process releases wakes the front at once, or af
     CHECK(it.queue.place.again);
     one.stage = phase::attempting;
     CHECK(it.queue.released("h", never, redlock::core::never, it.view()) == forever);
-    CHECK(!it.queue.take_notified()); // its own attempt comes after the removal
+    CHECK(it.queue.take_notified()); // the key may have refused the attempt
+    it.queue.released("i", never, it.now + 7ms, it.view());
+    one.outcome = errc::contended;
+    CHECK(it.queue.failed(true, 0, held_for({}), it.view(), it.random) == it.now + 7ms);
 }
 
 TEST_CASE("wait queue: a front that is not next in the fair queue waits, and says why") {

@@ -131,7 +131,7 @@ std::optional<time_point> wait_queue::failed(
     }
     if (take_notified()) {
         front.ask_arbiter = true;
-        return at.now;
+        return std::max(at.now, yields_until);
     }
     if (std::exchange(news_.whole, false) && granted > 0) {
         return at.now;

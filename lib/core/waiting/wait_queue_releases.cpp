@@ -101,7 +101,7 @@ time_point wait_queue::released(
     if (front_->stage == waiter::phase::turning) {
         place.again = true;
     } else if (front_->stage != waiter::phase::paused) {
-        news_.again = pool;
+        news_.again = pool || front_->stage == waiter::phase::attempting; // that key may refuse it
     }
     if (front_->stage != waiter::phase::paused) {
         return forever;
