@@ -385,6 +385,21 @@ TEST_CASE("a process that releases a lock for which others wait lets them go fir
     }
 }
 
+TEST_CASE("an acquire that lets others go first is refused once, whatever its own release tells") {
+    redlock::core::settings rules = rules_with(3, 0ms, true);
+    rules.retry_delay_min = 20ms;
+    rules.retry_delay_max = 1h;
+    started_quorum it(rules);
+    for (virtual_master& server : it.masters) {
+        server.tell = [](auto, auto) { return 1; };
+    }
+    it.release(it.take(once()), 2ms);
+    hold_everywhere(it);
+    const std::size_t before = asked(it);
+    it.acquire(waiting(), 55ms);
+    CHECK(asked(it) == before + 1);
+}
+
 TEST_CASE("a waiter whose votes were split is subscribed, so that others let it go first") {
     started_quorum it(rules_with(3, 1ms, true));
     it.masters[1].put("p:{r}", "another");

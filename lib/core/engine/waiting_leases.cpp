@@ -14,6 +14,7 @@ waiting::step waiting::yield(operation& front, time_point now) {
     if (now >= until) {
         return step::ask;
     }
+    front.stage = operation::phase::paused; // no attempt of it is under way
     const std::uint64_t lock = hash_of_key(mine.key);
     mine.released(sender_.heard().own_release(lock), never, until, view_of(mine, now));
     mine.others_first = sender_.heard().others(lock);
