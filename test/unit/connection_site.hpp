@@ -13,7 +13,7 @@ namespace core = redlock::core;
 using lines = std::vector<std::string>;
 
 /// One connection, and a record of what it wanted. The test plays the socket and the server.
-struct connection_site : core::connection_events {
+struct connection_site : core::connection_events, core::receiver {
     explicit connection_site(core::settings with) : rules(std::move(with)) {
         server.run_id = "abc";
     }
@@ -22,27 +22,18 @@ struct connection_site : core::connection_events {
     void open(std::size_t) override { ++opens; }
     void close(std::size_t) override { ++closes; }
     void admission_changed(std::size_t, time_point) override { ++changes; }
-    void replied(
-        std::size_t,
-        const core::sent_command& command,
-        const core::reply& answer,
-        time_point sent,
-        time_point) override {
-        replies.emplace_back(command.subject.index, std::string(answer.text));
-        sent_at.push_back(sent);
+    void replied(const core::arrival& at, const core::reply* got) override {
+        if (got != nullptr) {
+            replies.emplace_back(at.command.subject.index, std::string(got->text));
+            sent_at.push_back(at.sent);
+        } else {
+            up_when_dropped = up_when_dropped || link.up();
+            drops.push_back(at.command.subject.index);
+        }
     }
-    void granted(
-        std::size_t,
-        const core::sent_command& command,
-        std::uint64_t locks,
-        time_point sent,
-        time_point) override {
-        grants.emplace_back(command.replies, locks);
-        sent_at.push_back(sent);
-    }
-    void dropped(std::size_t, const core::sent_command& command, time_point) override {
-        up_when_dropped = up_when_dropped || link.up();
-        drops.push_back(command.subject.index);
+    void granted(const core::arrival& at, std::uint64_t locks) override {
+        grants.emplace_back(at.command.replies, locks);
+        sent_at.push_back(at.sent);
     }
     void clock_stepped(std::size_t, std::chrono::microseconds by, time_point) override {
         steps.push_back(by);
@@ -86,7 +77,7 @@ struct connection_site : core::connection_events {
     void send(std::uint32_t name) {
         link.send(
             "*1\r\n$4\r\nWHAT\r\n",
-            {.kind = core::command_kind::acquire, .subject = {name, 1}},
+            {.kind = core::command_kind::acquire, .to = this, .subject = {name, 1}},
             now);
     }
 
@@ -95,7 +86,7 @@ struct connection_site : core::connection_events {
         core::reply refusal;
         refusal.type = core::reply_type::error;
         refusal.text = "NOPERM this user has no permissions";
-        const core::sent_command command{.kind = kind, .how = how, .subject = {}};
+        const core::sent_command command{.kind = kind, .how = how};
         link.learn(command, refusal, core::read_remove(refusal, how));
     }
 

@@ -183,7 +183,7 @@ TEST_CASE("replies match commands first in, first out") {
 }
 
 TEST_CASE("grants in a row are one event, and those of a call cut anywhere count once each") {
-    const sent_command four{
+    sent_command four{
         .kind = command_kind::acquire,
         .how = command_variant::native,
         .shared = true,
@@ -194,6 +194,7 @@ TEST_CASE("grants in a row are one event, and those of a call cut anywhere count
     for (std::size_t cut = 0; cut < bytes.size(); ++cut) {
         INFO("cut at " << cut);
         up_site it;
+        four.to = &it;
         it.link.send("*1\r\n$4\r\nFOUR\r\n", four, it.now);
         it.hear(bytes.substr(0, cut));
         it.hear(bytes.substr(cut));
@@ -343,10 +344,7 @@ TEST_CASE("a server that refuses EVALSHA for readers and writers gets the text")
          {lock_form::exclusive, lock_form::all, lock_form::shared, lock_form::writer}) {
         up_site it;
         const sent_command command{
-            .kind = command_kind::remove,
-            .how = command_variant::evalsha,
-            .form = form,
-            .subject = {}};
+            .kind = command_kind::remove, .how = command_variant::evalsha, .form = form};
         reply answered;
         answered.type = reply_type::error;
         const auto learn = [&](std::string_view text) {
@@ -371,7 +369,7 @@ TEST_CASE("a script for several locks is learned for each kind of call by itself
             reply answered;
             answered.type = error.empty() ? reply_type::array : reply_type::error;
             answered.text = error;
-            const sent_command command{.kind = kind, .how = how, .shared = true, .subject = {}};
+            const sent_command command{.kind = kind, .how = how, .shared = true};
             const batch_answers all(answered, kind, how, false, locks);
             it.link.learn(command, answered, all.call());
         };
@@ -422,14 +420,12 @@ TEST_CASE("a call for several locks and a script for one are learned by themselv
     done.type = reply_type::array;
     for (const command_kind kind :
          {command_kind::acquire, command_kind::remove, command_kind::extend}) {
-        it.link.learn({.kind = kind, .how = command_variant::eval, .subject = {}}, done, {});
+        it.link.learn({.kind = kind, .how = command_variant::eval}, done, {});
         CHECK(it.link.commands().of_batch(kind) == command_variant::eval);
     }
     const server_capabilities taught = it.link.commands();
     it.link.learn(
-        {.kind = command_kind::remove, .how = command_variant::eval, .shared = true, .subject = {}},
-        done,
-        {});
+        {.kind = command_kind::remove, .how = command_variant::eval, .shared = true}, done, {});
     CHECK(it.link.commands().of_batch(command_kind::remove) == command_variant::evalsha);
     constexpr auto form = lock_form::exclusive;
     CHECK(

@@ -98,7 +98,7 @@ struct parts_site : quorum_site {
     core::pool<core::claim> claims;
     core::audience heard;
     redlock::metrics counters;
-    core::sender commands{rules, masters, claims, heard};
+    core::sender commands{rules, masters, claims, heard, *this};
     core::essentials with{rules, masters, commands, due, claims, chance, counters, host};
 };
 

@@ -25,8 +25,8 @@ using lines = std::vector<std::string>;
 struct acquires_site {
     explicit acquires_site(parts_site& it)
         : tries(it.with),
-          queues(it.with),
-          scans(it.with),
+          queues(it.with, it),
+          scans(it.with, it),
           held(it.with),
           ended(it.with),
           all(it.with, tries, queues, scans, held, ended) {}
@@ -59,7 +59,6 @@ operation waiting_for(std::string_view key, std::uint64_t cookie) {
 TEST_CASE("queries: each is reported once, when all masters have replied or its time is up") {
     parts_site it(3);
     queries asked(it.with);
-    it.on_reply = [&](const arrival& at, const reply* got) { asked.answered(at, got); };
     asked.ask(1, "r", it.now);
     it.disconnect(2);
     it.talk_all();
@@ -77,7 +76,7 @@ TEST_CASE("queries: each is reported once, when all masters have replied or its 
 
 TEST_CASE("slot scans: the status of a pool is reported, the scan of an acquire returned") {
     parts_site it(3);
-    slot_scans scans(it.with);
+    slot_scans scans(it.with, it);
     slot_scan* found = nullptr;
     it.on_reply = [&](const arrival& at, const reply* got) {
         slot_scan* const decided = scans.answered(at, got);
@@ -112,9 +111,7 @@ TEST_CASE("replies: each is an answer for a claim, also the one that a broken co
     } events;
     parts_site it(3);
     replies all(it.with, it.heard, events);
-    it.on_reply = [&](const arrival& at, const reply* got) {
-        got != nullptr ? all.replied(at, *got) : all.dropped(at);
-    };
+    it.on_reply = [&](const arrival& at, const reply* got) { all.replied(at, got); };
     it.on_grant = [&](const arrival& at, std::uint64_t locks) { all.granted(at, locks); };
     claim& mine = it.granted("p:{r}");
     it.servers[0].drop("p:{r}");
@@ -130,7 +127,7 @@ TEST_CASE("replies: each is an answer for a claim, also the one that a broken co
     refusal.type = reply_type::error;
     refusal.text = "NOSCRIPT No matching script";
     const sent_command removing{.kind = command_kind::remove, .subject = mine.self};
-    all.replied({0, removing, it.now, it.now}, refusal);
+    all.replied({0, removing, it.now, it.now}, &refusal);
     CHECK(events.repeats == 1);
 }
 
@@ -187,7 +184,7 @@ TEST_CASE("the fair queue: a turn comes at once to the first, and none is asked 
     parts_site it(3);
     wait_queues queues(it.masters);
     wait_queue& mine = queues.create(lock_form::exclusive, "p:{r}");
-    fair_queue turns(it.with);
+    fair_queue turns(it.with, it);
     fair_queue::turn turn;
     it.on_reply = [&](const arrival& at, const reply* got) {
         turn = turns.answered(&mine, at, got);
@@ -227,7 +224,7 @@ TEST_CASE("attempts: one is open until a majority has answered") {
 
 TEST_CASE("waiting: only the front asks, and the next one is woken when it leaves") {
     parts_site it(3);
-    waiting all(it.with);
+    waiting all(it.with, it);
     operation first = waiting_for("p:{r}", 1);
     operation second = waiting_for("p:{r}", 2);
     CHECK(all.join(first, it.now) == waiting::step::ask);

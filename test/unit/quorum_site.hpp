@@ -12,7 +12,7 @@ namespace unit {
 namespace core = redlock::core;
 
 /// A quorum and its masters. The test plays the sockets.
-struct quorum_site : core::connection_events, core::subscriber_events {
+struct quorum_site : core::connection_events, core::subscriber_events, core::receiver {
     explicit quorum_site(core::settings with) : rules(std::move(with)), servers(rules.size()) {
         for (std::size_t i = 0; i < servers.size(); ++i) {
             servers[i].run_id = "server " + std::to_string(i);
@@ -27,29 +27,14 @@ struct quorum_site : core::connection_events, core::subscriber_events {
     void admission_changed(std::size_t master, time_point at) override {
         note(masters.admission_changed(master, at));
     }
-    void replied(
-        std::size_t master,
-        const core::sent_command& command,
-        const core::reply& got,
-        time_point sent,
-        time_point at) override {
+    void replied(const core::arrival& at, const core::reply* got) override {
         if (on_reply) {
-            on_reply({master, command, sent, at}, &got);
+            on_reply(at, got);
         }
     }
-    void granted(
-        std::size_t master,
-        const core::sent_command& command,
-        std::uint64_t locks,
-        time_point sent,
-        time_point at) override {
+    void granted(const core::arrival& at, std::uint64_t locks) override {
         if (on_grant) {
-            on_grant({master, command, sent, at}, locks);
-        }
-    }
-    void dropped(std::size_t master, const core::sent_command& command, time_point at) override {
-        if (on_reply) {
-            on_reply({.master = master, .command = command, .now = at}, nullptr);
+            on_grant(at, locks);
         }
     }
     void clock_stepped(std::size_t, std::chrono::microseconds, time_point) override {}
@@ -91,10 +76,7 @@ struct quorum_site : core::connection_events, core::subscriber_events {
     /// A command of the test's own is sent, and not answered.
     void ask(std::size_t master) {
         masters.send(
-            master,
-            "*1\r\n$4\r\nPING\r\n",
-            {.kind = core::command_kind::get, .subject = {1, 1}},
-            now);
+            master, "*1\r\n$4\r\nPING\r\n", {.kind = core::command_kind::get, .to = this}, now);
     }
     std::vector<vote> votes() const {
         std::vector<vote> out;

@@ -123,9 +123,15 @@ void acquires::act(operation& wanted, waiting::step next, time_point now) {
     }
 }
 
-void acquires::go_on(const waiting::front_step& what, time_point now) {
-    if (what.front != nullptr) {
-        act(*what.front, what.next, now);
+void acquires::replied(const arrival& at, const reply* got) {
+    if (at.command.kind == command_kind::lease_left) {
+        waiting_.lease_left(operations_.find(at.command.subject), at, got);
+    } else if (at.command.kind == command_kind::scan_slots) {
+        if (slot_scan* const found = scans_.answered(at, got)) {
+            slots_found(*found, at.now);
+        }
+    } else if (const auto [front, next] = waiting_.turn_answered(at, got); front != nullptr) {
+        act(*front, next, at.now);
     }
 }
 

@@ -39,7 +39,7 @@ struct acquire_request {
     std::uint32_t wants = 1; // number of slots, all or none; more than one in the guarded protocol
 };
 
-class acquires : essentials {
+class acquires final : essentials, public receiver {
 public:
     acquires(
         const essentials& with,
@@ -77,9 +77,8 @@ public:
     void count_for_newer(const claim& ended, const arrival& at, const answer& got);
     /// Bytes were written, or a connection broke: ends acquires whose rollback has been sent.
     void end_finished(time_point now);
-    void slots_found(slot_scan& asking, time_point now);
-    /// The fair queue has moved a front.
-    void go_on(const waiting::front_step& what, time_point now);
+    /// The reply to a command of `waiting` or `slot_scans`.
+    void replied(const arrival& at, const reply* got) override;
     /// `release` was announced by a master; if it is empty, a release may have been missed.
     void notified(
         std::string_view lock_key, std::size_t master, std::string_view release, time_point now);
@@ -116,6 +115,7 @@ private:
     void pause_or_finish(operation& wanted, claim& attempt, time_point now);
 
     // acquires_slots.cpp
+    void slots_found(slot_scan& asking, time_point now);
     void start_scan(operation& wanted, time_point now);
     void end_scan(operation& wanted);
     void slots_found(operation& wanted, slot_scan& asking, time_point now);

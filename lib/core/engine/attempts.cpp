@@ -211,11 +211,7 @@ attempt::decision attempts::acquired(claim& attempt, const arrival& at, const an
     ++masters_.counters(master).acquire_votes[what];
     if (wrong::set_then_pexpire && what == vote::granted) {
         const std::string ttl = std::to_string(attempt.ttl.count());
-        sender_.send(
-            master,
-            {"PEXPIRE", attempt.key, ttl},
-            {.kind = command_kind::ping, .subject = {}},
-            now);
+        sender_.send(master, {"PEXPIRE", attempt.key, ttl}, {.kind = command_kind::ping}, now);
     }
     return attempt.asking().acquired(attempt, master, what);
 }

@@ -18,7 +18,7 @@ sent_command command_of(const sent_command& call, const batch::item& one) noexce
     return {.kind = call.kind, .round = one.round, .subject = one.claim};
 }
 
-// Lock `n` of a call, in a set of its locks (`connection_events::granted`).
+// Lock `n` of a call, in a set of its locks (`receiver::granted`).
 std::uint64_t place_of(const batch& what, std::size_t n) noexcept {
     return std::uint64_t{1} << (what.items.size() - 1 - n);
 }
@@ -50,7 +50,7 @@ void replies::batch_replied(const arrival& at, const reply& answered) {
 
 void replies::each_replied(const arrival& at, const batch& what, batch_answers& all) {
     const bool extends = rules_.guarded() && at.command.kind == command_kind::extend;
-    sent_command of_lock{.kind = at.command.kind, .subject = {}};
+    sent_command of_lock{.kind = at.command.kind};
     const arrival one{at.master, of_lock, at.sent, at.now};
     for (const batch::item& each : what.items) {
         of_lock.round = each.round;
@@ -119,7 +119,7 @@ void replies::sets_replied(
     const bool grants = got.said == vote::granted;
     const auto took = at.now - at.sent;
     const auto latency = ballot::latency_of(took);
-    sent_command of_lock{.kind = at.command.kind, .subject = {}};
+    sent_command of_lock{.kind = at.command.kind};
     const arrival one{at.master, of_lock, at.sent, at.now};
     while (locks != 0) {
         const batch::item& each = *(what.items.end() - std::bit_width(locks));
@@ -177,7 +177,7 @@ void replies::drop_unsent(std::size_t master, time_point now) {
     const bool up = masters_[master].link->up();
     for (const outbox::unsent& one : sender_.calls().drop(master, up)) {
         claim* const owner = claims_.find(one.item.claim);
-        const sent_command command = command_of({.kind = one.kind, .subject = {}}, one.item);
+        const sent_command command = command_of({.kind = one.kind}, one.item);
         const arrival at{.master = master, .command = command, .now = now};
         if (owner != nullptr && up && !owner->ended()) {
             events_.answered(*owner, at, {.said = masters_[master].otherwise});

@@ -25,8 +25,8 @@ engine::engine(settings rules, engine_callbacks& outside)
       host_(outside),
       random_(seed_from(outside)),
       masters_(rules_, *this, *this, random_),
-      sender_(rules_, masters_, claims_, audience_),
       replies_(essentials_, audience_, *this),
+      sender_(rules_, masters_, claims_, audience_, replies_),
       acquires_(essentials_, attempts_, waiting_, scans_, leases_, removals_),
       holders_(essentials_, acquires_, waiting_, leases_, removals_) {}
 

@@ -2,10 +2,10 @@
 // no clock and owns no thread. Input: events with a timestamp. Output: requests and reports to the
 // host, the implementation of `engine_callbacks`.
 //
-// It only routes: each reply and timer to the part that it belongs to, and what that has decided to
-// the others. `acquires` makes locks out of attempts, with `attempts`, `waiting` and `slot_scans`;
-// `leases` keeps what was won, `removals` removes what has ended; `replies` says which claim a
-// reply belongs to, `queries` answers questions.
+// It passes what one part has decided, and timers, to the others. `acquires` makes locks out of
+// attempts, with `attempts`, `waiting` and `slot_scans`; `leases` keeps what was won, `removals`
+// removes what has ended; `replies` says which claim a reply belongs to, `queries` answers
+// questions. Replies go to the part that has sent the command (`receiver`).
 
 #pragma once
 
@@ -135,29 +135,11 @@ private:
     void open(std::size_t master) override { host_.open(master); }
     void close(std::size_t master) override { host_.close(master); }
     void admission_changed(std::size_t master, time_point now) override;
-    void replied(
-        std::size_t master,
-        const sent_command& command,
-        const reply& got,
-        time_point sent,
-        time_point now) override;
-    void granted(
-        std::size_t master,
-        const sent_command& command,
-        std::uint64_t locks,
-        time_point sent,
-        time_point now) override {
-        replies_.granted({master, command, sent, now}, locks);
-    }
-    void dropped(std::size_t master, const sent_command& command, time_point now) override;
     void noted(std::size_t master, std::string_view text) override { log_.noted(master, text); }
     void clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) override;
     void publish_refused(std::size_t master, time_point now) override;
     void record_changes() override { sender_.flush(); }
     void random(std::span<unsigned char> out) override { host_.random(out); }
-
-    /// `got`: null if the connection broke before the reply.
-    void route(const arrival& at, const reply* got);
 
     // subscriber_events
     void open_subscriber(std::size_t master) override { host_.open(size() + master); }
@@ -205,16 +187,16 @@ private:
     audience audience_;
     masters masters_;
     mutable pool<claim> claims_;
-    sender sender_;
     essentials essentials_{rules_, masters_, sender_, timers_, claims_, random_, counters_, host_};
     replies replies_;
+    sender sender_;
+    acquires acquires_;
     queries queries_{essentials_};
-    slot_scans scans_{essentials_};
+    slot_scans scans_{essentials_, acquires_};
     leases leases_{essentials_};
     removals removals_{essentials_};
     attempts attempts_{essentials_};
-    waiting waiting_{essentials_};
-    acquires acquires_;
+    waiting waiting_{essentials_, acquires_};
     holders holders_;
     master_log log_{essentials_};
     life life_ = life::created;

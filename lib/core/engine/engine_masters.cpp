@@ -1,5 +1,5 @@
-// What comes from the masters: replies, broken connections, notifications, and changes in which of
-// them may vote.
+// What comes from the masters: answers to commands of claims, notifications, and changes in which
+// of them may vote.
 
 #include "core/base/decisions.hpp"
 #include "core/bytes/keys.hpp"
@@ -98,46 +98,6 @@ void engine::release_notified(
         host_.heard(lock_key);
     }
     acquires_.notified(lock_key, master, release, now);
-}
-
-void engine::replied(
-    std::size_t master,
-    const sent_command& command,
-    const reply& got,
-    time_point sent,
-    time_point now) {
-    if (got.is_error()) {
-        replies_.notice(master, got.text, now);
-    }
-    route({master, command, sent, now}, &got);
-}
-
-void engine::dropped(std::size_t master, const sent_command& command, time_point now) {
-    route({.master = master, .command = command, .now = now}, nullptr);
-}
-
-void engine::route(const arrival& at, const reply* got) {
-    switch (at.command.kind) {
-    case command_kind::get:
-    case command_kind::pttl:
-        queries_.answered(at, got);
-        break;
-    case command_kind::lease_left:
-        waiting_.lease_left(acquires_.find(at.command.subject), at, got);
-        break;
-    case command_kind::scan_slots:
-        if (slot_scan* const found = scans_.answered(at, got)) {
-            acquires_.slots_found(*found, at.now);
-        }
-        break;
-    case command_kind::take_turn:
-    case command_kind::leave_queue:
-        acquires_.go_on(waiting_.turn_answered(at, got), at.now);
-        break;
-    default:
-        got != nullptr ? replies_.replied(at, *got) : replies_.dropped(at);
-        break;
-    }
 }
 
 void engine::again(claim& owner, const arrival& at, const answer& got) {

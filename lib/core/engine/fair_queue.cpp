@@ -58,7 +58,7 @@ void fair_queue::call(
     sender_.send(
         place.queue_master,
         {verb(how), body(how, what), "3", waiters.key, queue, places, place.waiter, argument},
-        {.kind = kind, .how = how, .round = place.round, .subject = waiters.self},
+        {.kind = kind, .how = how, .round = place.round, .to = &replies_, .subject = waiters.self},
         now);
 }
 

@@ -21,7 +21,10 @@ namespace redlock::core {
 /// Sends the requests of this process, and reads the replies.
 class fair_queue : essentials {
 public:
-    explicit fair_queue(const essentials& with) noexcept : essentials(with) {}
+    /// `replies`: receives them, and passes them to `answered`.
+    fair_queue(const essentials& with, receiver& replies) noexcept
+        : essentials(with),
+          replies_(replies) {}
 
     /// Requests the turn of the front. Returns false if it continues without one: it wants no
     /// order, or no master keeps the queue.
@@ -57,6 +60,7 @@ private:
         time_point now);
     void give_up(wait_queue& waiters, std::string_view why, time_point now);
 
+    receiver& replies_;
     std::size_t leaving_ = 0;
 };
 

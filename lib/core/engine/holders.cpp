@@ -15,7 +15,7 @@ void holders::release(claim& lease, time_point now) {
     const bool late = now >= lease.held().held_until(); // and the timer has not fired yet
     if (wrong::old_holder_releases && !late) {          // so the key is still its own
         for (const std::size_t i : each_of(masters_.up())) {
-            sender_.send(i, {"DEL", lease.key}, {.kind = command_kind::ping, .subject = {}}, now);
+            sender_.send(i, {"DEL", lease.key}, {.kind = command_kind::ping}, now);
         }
     }
     if (late || !acquires_.hand_off(lease, now)) {

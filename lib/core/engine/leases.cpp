@@ -170,7 +170,7 @@ leases::loss leases::answered(claim& lease, const arrival& at, const answer& got
         found = key_state::ineligible;
     }
     if (wrong::late_rollback_to_non_voters && got.healed) {
-        sender_.send(master, {"DEL", lease.key}, {.kind = command_kind::ping, .subject = {}}, now);
+        sender_.send(master, {"DEL", lease.key}, {.kind = command_kind::ping}, now);
     }
     if (!heals) {
         ++masters_.counters(master).extend_votes[got.said];

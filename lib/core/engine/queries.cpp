@@ -102,8 +102,10 @@ void queries::ask(std::uint64_t cookie, std::string_view resource, time_point no
             continue;
         }
         asked.asked();
-        sender_.send(i, {"GET", key}, {.kind = command_kind::get, .subject = asked.self}, now);
-        sender_.send(i, {"PTTL", key}, {.kind = command_kind::pttl, .subject = asked.self}, now);
+        sent_command what{.kind = command_kind::get, .to = this, .subject = asked.self};
+        sender_.send(i, {"GET", key}, what, now);
+        what.kind = command_kind::pttl;
+        sender_.send(i, {"PTTL", key}, what, now);
     }
     timers_.set(asked.wake, later(now, rules_.master_timeout));
     if (asked.complete()) {
@@ -111,7 +113,7 @@ void queries::ask(std::uint64_t cookie, std::string_view resource, time_point no
     }
 }
 
-void queries::answered(const arrival& at, const reply* answer) {
+void queries::replied(const arrival& at, const reply* answer) {
     query* const asked = queries_.find(at.command.subject);
     if (asked == nullptr) {
         return;

@@ -54,20 +54,19 @@ private:
     std::size_t pending_ = 0;
 };
 
-class queries : essentials {
+class queries : essentials, receiver {
 public:
     explicit queries(const essentials& with) noexcept : essentials(with) {}
 
     /// Asks every connected master for the owner of a lock.
     void ask(std::uint64_t cookie, std::string_view resource, time_point now);
-    /// The reply to one of the commands; null if the connection broke before.
-    void answered(const arrival& at, const reply* answer);
     /// The time of a query is up: reports what is known.
     void due(std::uint32_t index);
     /// Reports what is known to all callers.
     void end_all();
 
 private:
+    void replied(const arrival& at, const reply* answer) override;
     void end(query& asked);
 
     pool<query> queries_;

@@ -71,16 +71,18 @@ void replies::notice(std::size_t master, const answer& got, time_point now) {
     }
 }
 
-void replies::replied(const arrival& at, const reply& answered) {
-    if (at.command.shared) {
-        batch_replied(at, answered);
-        return;
+void replies::replied(const arrival& at, const reply* got) {
+    if (got == nullptr) {
+        dropped(at);
+    } else if (at.command.shared) {
+        batch_replied(at, *got);
+    } else {
+        const answer meaning = read(at.command, *got);
+        note_server(at, *got, meaning);
+        if (claim* const owner = claims_.find(at.command.subject)) {
+            claim_replied(*owner, at, meaning, got->is_error() ? got->text : "");
+        } // else nothing is pending for it
     }
-    const answer got = read(at.command, answered);
-    note_server(at, answered, got);
-    if (claim* const owner = claims_.find(at.command.subject)) {
-        claim_replied(*owner, at, got, answered.is_error() ? answered.text : "");
-    } // else nothing is pending for it
 }
 
 // Updates what is known of the server from a reply.

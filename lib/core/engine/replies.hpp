@@ -33,7 +33,7 @@ protected:
     ~reply_events() = default;
 };
 
-class replies : essentials {
+class replies final : essentials, public receiver {
 public:
     replies(const essentials& with, audience& heard, reply_events& events) noexcept
         : essentials(with),
@@ -41,18 +41,16 @@ public:
           events_(events) {}
 
     /// The reply to a command of a claim, or to a call for several locks.
-    void replied(const arrival& at, const reply& answered);
-    /// Grants of these locks of a native call, as `connection_events::granted`.
-    void granted(const arrival& at, std::uint64_t locks);
-    /// The connection broke before that reply.
-    void dropped(const arrival& at);
+    void replied(const arrival& at, const reply* got) override;
+    void granted(const arrival& at, std::uint64_t locks) override;
     /// Drops what was not sent: the connection broke, or the master may no longer vote. A SET sent
     /// now would be certified by the memory record from after the loss.
     void drop_unsent(std::size_t master, time_point now);
-    /// Any error of a server may concern the server itself.
-    void notice(std::size_t master, std::string_view error, time_point now);
 
 private:
+    void dropped(const arrival& at);
+    /// An error of a server may concern the server itself.
+    void notice(std::size_t master, std::string_view error, time_point now);
     void notice(std::size_t master, const answer& got, time_point now);
     void note_server(const arrival& at, const reply& answered, const answer& got);
     void

@@ -187,6 +187,7 @@ void slot_scans::send(
         {.kind = command_kind::scan_slots,
          .how = owners ? command_variant::native : command_variant::eval,
          .round = static_cast<std::uint16_t>(command),
+         .to = &replies_,
          .subject = asking.self},
         now);
 }

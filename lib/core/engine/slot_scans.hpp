@@ -93,7 +93,10 @@ private:
 
 class slot_scans : essentials {
 public:
-    explicit slot_scans(const essentials& with) noexcept : essentials(with) {}
+    /// `replies`: receives them, and passes them to `answered`.
+    slot_scans(const essentials& with, receiver& replies) noexcept
+        : essentials(with),
+          replies_(replies) {}
 
     /// \name Of an acquire, which sets the time limit and ends the scan
     /// \{
@@ -128,6 +131,7 @@ private:
     void send(const slot_scan& asking, std::size_t master, unsigned command, time_point now);
     void report(slot_scan& done);
 
+    receiver& replies_;
     pool<slot_scan> scans_;
 };
 

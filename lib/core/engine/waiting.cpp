@@ -186,7 +186,10 @@ void waiting::ask_lease_left(operation& front, const claim& attempt, time_point 
         return;
     }
     sender_.send(
-        who, {"PTTL", attempt.key}, {.kind = command_kind::lease_left, .subject = front.self}, now);
+        who,
+        {"PTTL", attempt.key},
+        {.kind = command_kind::lease_left, .to = &replies_, .subject = front.self},
+        now);
 }
 
 void waiting::lease_left(operation* wanted, const arrival& at, const reply* answered) {

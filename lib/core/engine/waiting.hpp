@@ -30,9 +30,11 @@ public:
         step next = step::wait;
     };
 
-    explicit waiting(const essentials& with) noexcept
+    /// `replies`: receives them, and passes them to `lease_left` or `turn_answered`.
+    waiting(const essentials& with, receiver& replies) noexcept
         : essentials(with),
-          turns_(with),
+          replies_(replies),
+          turns_(with, replies),
           queues_(masters_) {}
 
     /// \name Waiters
@@ -113,6 +115,7 @@ private:
     bool watch(wait_queue& waiters, time_point now);
     void ask_lease_left(operation& front, const claim& attempt, time_point now);
 
+    receiver& replies_;
     fair_queue turns_;
     wait_queues queues_;
 };

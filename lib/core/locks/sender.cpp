@@ -227,6 +227,7 @@ void sender::send_removal(
          .how = how,
          .form = ended.form,
          .publishes = by_script && !channel.empty(),
+         .to = &replies_,
          .subject = ended.self},
         now);
     keep_mark(ended, master, mark);
@@ -239,7 +240,7 @@ void sender::send_publish(
     const claim& ended, std::size_t master, std::string_view channel, time_point now) {
     publish_.clear();
     append_publish(publish_, channel, ended.token_text());
-    send(master, publish_, {.kind = command_kind::publish, .subject = {}}, now);
+    send(master, publish_, {.kind = command_kind::publish}, now);
 }
 
 } // namespace redlock::core

@@ -26,11 +26,18 @@ namespace redlock::core {
 
 class sender {
 public:
-    sender(const settings& rules, masters& masters, pool<claim>& claims, audience& heard)
+    /// `replies`: to the commands of claims.
+    sender(
+        const settings& rules,
+        masters& masters,
+        pool<claim>& claims,
+        audience& heard,
+        receiver& replies)
         : rules_(rules),
           masters_(masters),
           claims_(claims),
-          audience_(heard) {}
+          audience_(heard),
+          replies_(replies) {}
     sender(const sender&) = delete;
     sender& operator=(const sender&) = delete;
 
@@ -118,7 +125,12 @@ private:
         send(
             master,
             bytes_,
-            {.kind = kind, .how = how, .form = of.form, .round = round, .subject = of.self},
+            {.kind = kind,
+             .how = how,
+             .form = of.form,
+             .round = round,
+             .to = &replies_,
+             .subject = of.self},
             now);
     }
     command_variant variant_of(const claim& of, std::size_t master, command_kind kind) const {
@@ -160,6 +172,7 @@ private:
     masters& masters_;
     pool<claim>& claims_;
     audience& audience_;
+    receiver& replies_;
     outbox outbox_;
     bool wants_write_ = false;
     // Buffers.

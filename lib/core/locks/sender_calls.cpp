@@ -110,6 +110,7 @@ void sender::send_batch(const batch& what) {
                  (what.native ? what.items.size() : 1) + (certifies ? 1 : 0)),
              .certified = certifies,
              .record = masters_[i].link->record(),
+             .to = &replies_,
              .subject = what.self},
             outbox_.added_at());
         if (certifies) {

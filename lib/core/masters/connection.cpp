@@ -45,7 +45,7 @@ void connection::opened(time_point now) {
         scratch_.clear();
         secret_ = mine.password;
         append_login(scratch_, mine);
-        send(scratch_, {.kind = command_kind::authenticate, .subject = {}}, now);
+        send(scratch_, {.kind = command_kind::authenticate}, now);
     }
     if (mine.database != 0) {
         say(command_kind::select, {"SELECT", std::to_string(mine.database)}, now);
@@ -60,7 +60,7 @@ void connection::say(
     command_kind kind, std::initializer_list<std::string_view> arguments, time_point now) {
     scratch_.clear();
     append_command(scratch_, arguments);
-    send(scratch_, {.kind = kind, .subject = {}}, now);
+    send(scratch_, {.kind = kind}, now);
 }
 
 void connection::closed(std::string_view why, time_point now) {
@@ -84,8 +84,9 @@ void connection::lose(std::string_view why, bool refused, time_point now) {
     awaited_ = 0;
     ring_buffer<in_flight> unanswered = std::exchange(in_flight_, {});
     for (; !unanswered.empty(); unanswered.pop_front()) {
-        if (unanswered.front().what.subject) {
-            events_.dropped(master_, unanswered.front().what, now);
+        const sent_command& command = unanswered.front().what;
+        if (command.to != nullptr) {
+            command.to->replied({.master = master_, .command = command, .now = now}, nullptr);
         }
     }
 }
@@ -171,7 +172,7 @@ bool connection::take_grants(time_point now) {
     if (command.what.certified) {
         granted_ |= locks;
     } else {
-        events_.granted(master_, command.what, locks, command.sent, now);
+        command.what.to->granted({master_, command.what, command.sent, now}, locks);
     }
     return true;
 }
@@ -190,11 +191,14 @@ void connection::settle(std::size_t locks, std::size_t replies, time_point now) 
 }
 
 void connection::handle(const in_flight& command, const reply& answer, time_point now) {
-    if (command.what.subject) {
-        events_.replied(master_, command.what, answer, command.sent, now);
-    } else {
+    if (command.what.to == nullptr) {
         handle_introduction(command, answer, now);
+        return;
     }
+    if (answer.is_error() && means_ineligible(answer.text)) {
+        introduce_again(now);
+    }
+    command.what.to->replied({master_, command.what, command.sent, now}, &answer);
 }
 
 void connection::learn(

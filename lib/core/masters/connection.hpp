@@ -31,6 +31,8 @@
 
 namespace redlock::core {
 
+class receiver;
+
 /// The purpose of a command in flight.
 struct sent_command {
     command_kind kind = command_kind::ping;
@@ -45,7 +47,8 @@ struct sent_command {
                               // plus one for the certificate
     bool certified = false;   // its grants count only once the certificate has arrived
     std::uint32_t record = 0; // the memory record when it was sent; of a handshake: the look
-    handle subject;           // the claim or the query
+    receiver* to = nullptr;   // null: the connection itself
+    handle subject = {};      // what it is to the receiver
 
     /// An attempt to acquire a lock, or a part of one.
     bool asks() const noexcept {
@@ -63,6 +66,19 @@ struct arrival {
     time_point now;
 };
 
+/// Who sends a command receives its reply.
+class receiver {
+public:
+    /// `got`: null if the connection broke before: the command may have been executed.
+    virtual void replied(const arrival& at, const reply* got) = 0;
+    /// The master has granted these locks of a native call for several: a bit each, the last lock
+    /// lowest. `command.replies` includes theirs.
+    virtual void granted(const arrival& /*at*/, std::uint64_t /*locks*/) {}
+
+protected:
+    ~receiver() = default;
+};
+
 /// The owner of a connection. Each call names the master by its number.
 class connection_events {
 public:
@@ -75,23 +91,6 @@ public:
     /// A new memory record counts after this. What is queued was chosen by the previous one, and
     /// would pass the check of the master under the new one: it must be sent before.
     virtual void record_changes() {}
-    /// The reply to a command.
-    virtual void replied(
-        std::size_t master,
-        const sent_command& command,
-        const reply& answer,
-        time_point sent,
-        time_point now) = 0;
-    /// The master has granted these locks of a native call for several: a bit each, the last lock
-    /// lowest. `command.replies` includes theirs.
-    virtual void granted(
-        std::size_t master,
-        const sent_command& command,
-        std::uint64_t locks,
-        time_point sent,
-        time_point now) = 0;
-    /// The connection broke before the reply: the command may have been executed.
-    virtual void dropped(std::size_t master, const sent_command& command, time_point now) = 0;
     /// The clock of this master or of this machine was stepped. `by` is the step if it was the
     /// master's.
     virtual void

@@ -66,10 +66,7 @@ void connection::send_handshake(bool fit, time_point now) {
             : proposed.list.empty() ? 9
                                     : 12));
     const std::uint16_t round = restarts_.empty() ? 0 : restarts_memory;
-    send(
-        scratch_,
-        {.kind = command_kind::handshake, .round = round, .record = look, .subject = {}},
-        now);
+    send(scratch_, {.kind = command_kind::handshake, .round = round, .record = look}, now);
 }
 
 // Formats the arguments by which a script recognizes the memory record.

@@ -83,12 +83,8 @@ void connection::ask_for_info(bool checks, time_point now) {
     }
     scratch_.clear();
     append_command(scratch_, {"INFO"});
-    send(
-        scratch_,
-        {.kind = command_kind::introduce,
-         .round = checks ? checks_fitness : std::uint16_t{0},
-         .subject = {}},
-        now);
+    const std::uint16_t round = checks ? checks_fitness : std::uint16_t{0};
+    send(scratch_, {.kind = command_kind::introduce, .round = round}, now);
 }
 
 // Whatever makes a master ineligible may have begun or ended: an operator can change it at any
@@ -260,10 +256,7 @@ void connection::ask_for_clock_and_record(time_point now) {
     ask_for_clock(now);
     scratch_.clear();
     append_certificate(scratch_);
-    send(
-        scratch_,
-        {.kind = command_kind::read_record, .record = record_number_, .subject = {}},
-        now);
+    send(scratch_, {.kind = command_kind::read_record, .record = record_number_}, now);
 }
 
 } // namespace redlock::core
