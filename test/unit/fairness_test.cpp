@@ -279,6 +279,26 @@ TEST_CASE("news that comes while the queue is asked is not lost") {
     CHECK(it.won(name));
 }
 
+TEST_CASE("a turn that came before all masters had released the lock is used once they have") {
+    site it(with_pushes(3));
+    for (virtual_master& server : it.masters) {
+        server.put(it.key(), "somebody", it.now() + 10s);
+    }
+    const std::uint64_t name = it.acquire(in_order(), 100ms);
+    it.masters[it.queue_master].drop(it.key());
+    it.paths[it.queue_master].back = 5ms; // the others refuse before it grants
+    it.told("the-release", 15ms);
+    CHECK(!it.won(name));
+    it.free_everywhere();
+    for (std::size_t i = 0; i < 3; ++i) {
+        if (i != it.queue_master) {
+            it.push(i, "p:{r}:free", "the-release");
+        }
+    }
+    it.run_for(50ms);
+    CHECK(it.won(name));
+}
+
 TEST_CASE("without its queue the lock is had as ever, and the log says so once") {
     site it(with_pushes(3));
     it.masters[it.queue_master].replies["EVALSHA"] =

@@ -366,8 +366,8 @@ TEST_CASE("wait queue: a pause ends in time for a last attempt, and for a poll")
     CHECK(pause(forever) == it.now + 3ms);
     one.wait_until = forever;
     it.held_until.reset();
-    it.queue.place.ask(2); // that place is renewed more often
-    CHECK(pause(forever) == forever);
+    it.queue.place.ask(2);                 // that place is renewed more often
+    CHECK(pause(forever) == it.now + 5ms); // its ticket is renewed
 }
 
 TEST_CASE("wait queue: a front whose pause is over asks, until its wait ends with an outcome") {
@@ -460,6 +460,32 @@ TEST_CASE("wait queue: after a split vote for a release the word of a majority i
         }
         CHECK(split() > 0ms); // once
         CHECK(it.queue.notified(4, "a", false, it.view()) == forever);
+    }
+}
+
+TEST_CASE("wait queue: refused by others before the arbiter, it believes a majority's word") {
+    for (const bool by_arbiter : {false, true}) {
+        site it;
+        waiter& one = it.paused();
+        one.outcome = errc::contended;
+        const auto refused = [&] {
+            ballots votes = held_for({1s, 1s, 1s});
+            votes.of[it.arbiter].said = by_arbiter ? vote::held : vote::pending;
+            return it.queue.failed(true, 0, votes, it.view(), it.random);
+        };
+        CHECK(it.queue.notified(1, "a", false, it.view()) == it.now);
+        one.stage = phase::attempting;
+        CHECK(!refused());
+        one.stage = phase::paused;
+        CHECK(it.queue.notified(0, "a", false, it.view()) == forever);
+        CHECK(it.queue.notified(2, "a", false, it.view()) == (by_arbiter ? forever : it.now));
+
+        one.stage = phase::attempting; // the same during an attempt
+        for (const std::size_t i : {1U, 0U, 2U}) {
+            it.queue.notified(i, "b", false, it.view());
+        }
+        it.queue.take_notified();
+        CHECK(refused().has_value() == !by_arbiter);
     }
 }
 

@@ -133,10 +133,7 @@ void acquires::pause_or_finish(operation& wanted, claim& attempt, time_point now
     }
     removals_.begin(attempt, now);
     if (waits) {
-        // Wake in time to renew the ticket.
-        const time_point keep_by =
-            wanted.queue->place.keep_by(rules_, later(now, masters_.retry_floor()));
-        waiting_.pause(wanted, std::min(due, keep_by), now);
+        waiting_.pause(wanted, due, now);
     } else {
         finish(wanted, now);
     }

@@ -125,6 +125,7 @@ std::optional<time_point> wait_queue::failed(
     // The first client that asks a master wins there. A loser asks the arbiter first, so that the
     // next vote is not split. But an arbiter that alone refuses is not trusted indefinitely.
     front.ask_arbiter = full && front.outcome == errc::contended;
+    front.unsure = full && at.arbiter < votes.of.size() && votes.of[at.arbiter].said != vote::held;
     const auto floor = at.retry_floor();
     if (front.outcome != errc::contended) {
         return later(at.now, front.delay.next(floor, at.rules.retry_delay_max, random));
@@ -133,7 +134,7 @@ std::optional<time_point> wait_queue::failed(
         front.ask_arbiter = true;
         return std::max(at.now, yields_until);
     }
-    if (std::exchange(news_.whole, false) && granted > 0) {
+    if (std::exchange(news_.whole, false) && (granted > 0 || front.unsure)) {
         return at.now;
     }
     if (granted > 0) {
@@ -200,7 +201,9 @@ time_point wait_queue::pause(time_point until, const wait_view& at, jitter& rand
     if (at.now >= last_chance) {
         return front.wait_until;
     }
-    return std::min({until, last_chance, wrong::sleeps_while_free ? forever : poll_by(at, random)});
+    const time_point keep_by = place.keep_by(at.rules, later(at.now, at.retry_floor()));
+    const time_point poll = wrong::sleeps_while_free ? forever : poll_by(at, random);
+    return std::min({until, last_chance, keep_by, poll});
 }
 
 // When the front retries without a notification, even if a lease of this process has the lock:

@@ -54,6 +54,7 @@ struct waiter {
     phase stage = phase::attempting;
     bool ask_arbiter = false; // the next attempt asks one master first
     bool hurried = false;     // its pause was shortened since it began
+    bool unsure = false;      // its last attempt asked all, and the arbiter did not refuse it
     acquire_options options;
     time_point began = never;
     time_point wait_until = forever;

@@ -31,7 +31,7 @@ time_point wait_queue::notified(
     }
     news_.heard |= teller;
     waiter& front = *front_;
-    const bool was_split = std::exchange(front.splits, 0) != 0;
+    const bool was_split = std::exchange(front.splits, 0) != 0 || front.unsure;
     const bool asks = front.stage == waiter::phase::attempting;
     // The notification does not name the slot, and earlier findings may be incomplete.
     if (pool && (asks || front.stage == waiter::phase::scanning)) {
