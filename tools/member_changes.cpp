@@ -142,9 +142,8 @@ void refuse_unknown(const redlock::health& now) {
             std::ranges::any_of(now.masters, [](const auto& one) { return one.generation > 0; })
                 ? ". They must be more than half of this list, and this list must have more than "
                   "half of them, by the same names: so a quorum of one master cannot grow. To "
-                  "found "
-                  "another list: stop all clients, DEL redlock::epoch (PREFIX:epoch) on each "
-                  "master, then redlock members found"
+                  "found another list: stop all clients, DEL PREFIX:epoch (by default "
+                  "redlock::epoch) on each master, then redlock members found"
                 : "",
             printable(to_string(now))));
 }
@@ -286,8 +285,8 @@ found(const change& wanted, redlock::config how, redlock::health now, bool only_
     if (is_ours(now) && std::ranges::none_of(now.masters, unfinished)) {
         say(wanted.what == redlock::member_change::action::found_unused && !now.ready
                 ? "the quorum has been founded already, so --new changes nothing. If its masters "
-                  "are new: stop all clients, DEL redlock::epoch (PREFIX:epoch) on each, then "
-                  "redlock members found --new"
+                  "are new: stop all clients, DEL PREFIX:epoch (by default redlock::epoch) "
+                  "on each, then redlock members found --new"
                 : "the quorum has been founded already");
         return now;
     }

@@ -48,7 +48,7 @@ std::string entry_of_masters(const std::string& field) {
 }
 
 std::string option_of(const std::string& field) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 19> options{{
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 20> options{{
         {"ttl", "--ttl"},
         {"wait", "--wait"},
         {"max_hold", "--max-hold"},
@@ -68,6 +68,7 @@ std::string option_of(const std::string& field) {
         {"resource", "the name"},
         {"change", "MASTER"},
         {"change.master", "MASTER"},
+        {"change.max_ttl", "TTL"},
     }};
     const auto* const found =
         std::ranges::find(options, field, &std::pair<std::string_view, std::string_view>::first);

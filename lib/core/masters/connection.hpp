@@ -66,7 +66,7 @@ struct arrival {
     time_point now;
 };
 
-/// Who sends a command receives its reply.
+/// Whatever sends a command receives its reply.
 class receiver {
 public:
     /// `got`: null if the connection broke before: the command may have been executed.
