@@ -95,7 +95,9 @@ std::string_view remedy_of(std::string_view cause) noexcept {
         row{"connect_timeout",
             "check that a server listens there and is not stopped; if it is far away, increase "
             "--connect-timeout"},
-        row{"not connected yet", "no reply yet: check that the server runs and is not stopped"},
+        row{"not connected yet",
+            "no reply yet: check that the server runs and is not stopped, and for rediss:// that "
+            "it uses TLS"},
         row{"malformed reply", "correct the port: this is not a Redis server"},
         row{"the quorum's max_ttl", "use a shorter --ttl, or `redlock members max-ttl`"},
         row{"lost its memory record",
