@@ -89,6 +89,7 @@ TEST_CASE("blocking shared mutex: the standard guards read together and write al
         CHECK(here.mine.held());
         CHECK(!here.mine.try_lock_shared());
         CHECK(!here.theirs.try_lock_shared_for(10ms));
+        CHECK(!here.theirs.try_lock_shared()); // decided by votes, not by the end of a wait
         CHECK(count_votes(here.theirs.last_attempt(), vote::held) >= 2);
         here.mine.unlock_shared(); // nobody reads
         CHECK(here.mine.held());
