@@ -267,12 +267,8 @@ void attempts::again(claim& attempt, const arrival& at, bool alone) {
     }
     if (sender_.shares_calls(attempt, kind)) { // as do all extensions of an attach
         sender_.queue(attempt, kind, set_of(master), now, alone);
-    } else if (kind == command_kind::acquire) {
-        sender_.acquire_again(attempt, master, now);
-    } else if (kind == command_kind::raise) {
-        sender_.raise(attempt, master, now);
     } else {
-        sender_.heal(attempt, master, command.round, now);
+        sender_.send_alone(attempt, kind, master, command.round, now);
     }
 }
 
@@ -302,7 +298,7 @@ attempts::follow(operation& wanted, claim& attempt, attempt::decision next, time
             const master_set to =
                 rules_.guarded() ? asking.heal(attempt, masters_.taking(attempt.ttl)) : 0;
             for (const std::size_t i : each_of(to)) {
-                sender_.heal(attempt, i, attempt.extending.round, now);
+                sender_.send_alone(attempt, command_kind::heal, i, attempt.extending.round, now);
             }
             next = to == 0 ? attempt::decision{kind::lost, errc::no_quorum} : attempt::decision{};
             break;
@@ -334,7 +330,7 @@ attempts::raise(operation& wanted, claim& attempt, const attempt::decision& what
             sender_.calls().add(again, true, now);
             sender_.flush(); // before the raise
         }
-        sender_.raise(attempt, i, now);
+        sender_.send_alone(attempt, command_kind::raise, i, attempt.handoffs, now);
     }
     const bool open = asking.count().decide() == verdict::open;
     if (wrong::raise_not_awaited && levels && open) {

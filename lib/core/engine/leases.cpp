@@ -134,7 +134,7 @@ void leases::heal(claim& lease, std::size_t master, std::uint16_t round, time_po
         return;
     }
     lease.held().heal(lease, master, rules_.drift);
-    sender_.heal(lease, master, round, now);
+    sender_.send_alone(lease, command_kind::heal, master, round, now);
 }
 
 void leases::heal_missing(claim& lease, time_point now) {

@@ -74,39 +74,43 @@ void sender::acquire(claim& attempt, master_set to, time_point now) {
     }
     flush(); // it may need a key that a removal of this turn frees
     for (const std::size_t i : each_of(to)) {
-        acquire_again(attempt, i, now);
+        send_alone(attempt, command_kind::acquire, i, attempt.handoffs, now);
     }
 }
 
-void sender::acquire_again(const claim& attempt, std::size_t master, time_point now) {
-    const command_variant how = variant_of(attempt, master, command_kind::acquire);
+void sender::send_alone(
+    const claim& of, command_kind kind, std::size_t master, std::uint16_t round, time_point now) {
+    const bool acquires = kind == command_kind::acquire;
+    const bool keeps = kind == command_kind::extend || kind == command_kind::heal;
+    // The attempt may be won already when its raise is repeated in another variant.
+    const bool raises = kind == command_kind::raise && of.is_asking();
+    const std::uint64_t token = acquires ? 0 : raises ? of.asking().token() : of.fencing_token;
+    const bool publishes =
+        kind == command_kind::extend && of.form == lock_form::shared && rules_.pushes;
+    const command_variant how = masters_[master].link->commands().of(of.form, kind);
     bytes_.clear();
     append_form_command(
         bytes_,
-        {.form = attempt.form,
+        {.kind = kind,
+         .form = of.form,
          .how = how,
-         .names = names_of(attempt),
-         .fencing = fence_of(attempt, 0),
-         .ttl = attempt.asked_ttl,
-         .guard = masters_[master].link->guard_until(attempt.vote_by),
-         .intent = intent_of(attempt)});
-    send_for(attempt, master, command_kind::acquire, how, attempt.handoffs, now);
-}
-
-void sender::raise(const claim& attempt, std::size_t master, time_point now) {
-    // The attempt may be won already when the command is repeated in another variant.
-    const std::uint64_t token =
-        attempt.is_asking() ? attempt.asking().token() : attempt.fencing_token;
-    const command_variant how = variant_of(attempt, master, command_kind::raise);
-    bytes_.clear();
-    append_form_command(
+         .names = names_of(of),
+         .fencing = fence_of(of, token),
+         .ttl = acquires ? of.asked_ttl : of.extending.ttl,
+         .guard = masters_[master].link->guard_until(
+             keeps && of.is_held() ? of.held().deadline() : of.vote_by),
+         .channel = publishes ? channel_of(of.key) : std::string_view(),
+         .intent = acquires ? intent_of(of) : writer_intent()});
+    send(
+        master,
         bytes_,
-        {.kind = command_kind::raise,
-         .form = attempt.form,
+        {.kind = kind,
          .how = how,
-         .names = names_of(attempt),
-         .fencing = fence_of(attempt, token)});
-    send_for(attempt, master, command_kind::raise, how, attempt.handoffs, now);
+         .form = of.form,
+         .round = round,
+         .to = &replies_,
+         .subject = of.self},
+        now);
 }
 
 void sender::extend(claim& lease, master_set to, time_point now) {
@@ -121,39 +125,9 @@ void sender::extend(claim& lease, master_set to, time_point now) {
 }
 
 void sender::extend(claim& lease, std::size_t master, std::uint16_t round, time_point now) {
-    if (!lease.is_held() || !lease.held().may_send(lease, round, now)) {
-        return;
+    if (lease.is_held() && lease.held().may_send(lease, round, now)) {
+        send_alone(lease, command_kind::extend, master, round, now);
     }
-    const command_variant how = variant_of(lease, master, command_kind::extend);
-    const bool publishes = rules_.pushes && lease.form == lock_form::shared;
-    bytes_.clear();
-    append_form_command(
-        bytes_,
-        {.kind = command_kind::extend,
-         .form = lease.form,
-         .how = how,
-         .names = names_of(lease),
-         .fencing = fence_of(lease, lease.fencing_token),
-         .ttl = lease.extending.ttl,
-         .guard = masters_[master].link->guard_until(lease.held().deadline()),
-         .channel = publishes ? channel_of(lease.key) : std::string_view()});
-    send_for(lease, master, command_kind::extend, how, round, now);
-}
-
-void sender::heal(const claim& lease, std::size_t master, std::uint16_t round, time_point now) {
-    const command_variant how = variant_of(lease, master, command_kind::heal);
-    bytes_.clear();
-    append_form_command(
-        bytes_,
-        {.kind = command_kind::heal,
-         .form = lease.form,
-         .how = how,
-         .names = names_of(lease),
-         .fencing = fence_of(lease, lease.fencing_token),
-         .ttl = lease.extending.ttl,
-         .guard = masters_[master].link->guard_until(
-             lease.is_held() ? lease.held().deadline() : lease.vote_by)}); // of an attach
-    send_for(lease, master, command_kind::heal, how, round, now);
 }
 
 void sender::remove(claim& ended, master_set to, time_point now) {
@@ -182,7 +156,8 @@ void sender::send_removals(claim& ended, master_set to, time_point now) {
     command_variant said = command_variant::native; // nearly always the same for all
     std::string_view channel;
     for (const std::size_t i : each_of(to)) {
-        const command_variant how = variant_of(ended, i, command_kind::remove);
+        const command_variant how =
+            masters_[i].link->commands().of(ended.form, command_kind::remove);
         if (how != said) {
             channel = write_removal(ended, how);
             said = how;

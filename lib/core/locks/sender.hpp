@@ -78,14 +78,17 @@ public:
     /// `acquire`, `extend` and `remove` may be queued until `flush`.
     /// \{
     void acquire(claim& attempt, master_set to, time_point now);
-    /// Again, after the master refused another variant.
-    void acquire_again(const claim& attempt, std::size_t master, time_point now);
-    void raise(const claim& attempt, std::size_t master, time_point now);
+    /// In a call of its own: acquire, raise, extend or heal.
+    void send_alone(
+        const claim& of,
+        command_kind kind,
+        std::size_t master,
+        std::uint16_t round,
+        time_point now);
     /// Sends nothing after the deadline, nor for an older round.
     void extend(claim& lease, std::size_t master, std::uint16_t round, time_point now);
     /// All of `to` in the current round.
     void extend(claim& lease, master_set to, time_point now);
-    void heal(const claim& lease, std::size_t master, std::uint16_t round, time_point now);
     /// Follows the acquire on the same connection.
     void remove(claim& ended, master_set to, time_point now);
     /// One command again, after the master refused another variant. `alone`: in a call of its own,
@@ -115,27 +118,6 @@ public:
     outbox::command command_for(const claim& of, command_kind kind, master_set to);
 
 private:
-    void send_for(
-        const claim& of,
-        std::size_t master,
-        command_kind kind,
-        command_variant how,
-        std::uint16_t round,
-        time_point now) {
-        send(
-            master,
-            bytes_,
-            {.kind = kind,
-             .how = how,
-             .form = of.form,
-             .round = round,
-             .to = &replies_,
-             .subject = of.self},
-            now);
-    }
-    command_variant variant_of(const claim& of, std::size_t master, command_kind kind) const {
-        return masters_[master].link->commands().of(of.form, kind);
-    }
     fence fence_of(const claim& of, std::uint64_t token) const noexcept {
         return {token, of.fencing ? settings::fence_ttl(of.ttl_max) : std::chrono::milliseconds(0)};
     }
