@@ -82,8 +82,8 @@ std::string_view remedy_of(std::string_view cause) noexcept {
         row{"it belongs to that of",
             "correct --masters, or change the members by `redlock members add`, `remove` or "
             "`replace` (a quorum of one master cannot grow). If the recorded list is wrong: stop "
-            "all its clients, and DEL "
-            "PREFIX:epoch (by default redlock::epoch) on each of its masters"},
+            "all its clients, and DEL PREFIX:epoch (by default redlock::epoch) on each of its "
+            "masters"},
         row{"rediss://", "write rediss:// in place of redis://"},
         row{"DENIED", "set a password there (requirepass), and give it to all clients"},
         row{"max number of clients", "raise maxclients there; CLIENT LIST shows its clients"},

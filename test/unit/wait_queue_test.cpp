@@ -366,7 +366,7 @@ TEST_CASE("wait queue: a pause ends in time for a last attempt, and for a poll")
     CHECK(pause(forever) == it.now + 3ms);
     one.wait_until = forever;
     it.held_until.reset();
-    it.queue.place.ask(2);                 // that place is renewed more often
+    it.queue.place.ask(2);
     CHECK(pause(forever) == it.now + 5ms); // its ticket is renewed
 }
 
