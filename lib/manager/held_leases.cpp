@@ -191,19 +191,20 @@ held_leases::lease_ptr
 held_leases::add(const core::claim& claim, std::string_view resource, std::uint64_t observed) {
     std::unique_ptr<const lease_handle::naming> named;
     if (claim.is_slot()) {
-        const std::vector<std::uint32_t>& numbers = claim.more->numbers;
+        const std::vector<std::uint32_t>& numbers = claim.slots();
         named = std::make_unique<const lease_handle::naming>(
             lease_handle::naming{name_of_slots(std::string(resource), numbers), numbers});
-    } else if (claim.form != core::lock_form::exclusive) {
+    } else if (claim.form() != core::lock_form::exclusive) {
         named = std::make_unique<const lease_handle::naming>(
             lease_handle::naming{std::string(resource), {}});
     }
     std::unique_ptr<const lease_handle::features> with;
-    if (named || claim.fencing) {
+    if (named || claim.fencing()) {
         with = std::make_unique<const lease_handle::features>(lease_handle::features{
-            claim.fencing ? std::optional(claim.fencing_token) : std::nullopt, std::move(named)});
+            claim.fencing() ? std::optional(claim.fencing_token()) : std::nullopt,
+            std::move(named)});
     }
-    auto lease = std::make_shared<lease_handle>(origin_, claim.key, std::move(with));
+    auto lease = std::make_shared<lease_handle>(origin_, claim.key(), std::move(with));
     lease->claim = claim.self;
     if (observed != 0) {
         lease->need_more().observed = observed;
@@ -224,10 +225,8 @@ void held_leases::acquired(const lease_handle& lease) {
 
 void held_leases::changed(const core::claim& claim) {
     lease_handle& lease = of(claim);
-    lease.stop_at.store(
-        claim.held().held_until().time_since_epoch().count(), std::memory_order_relaxed);
-    lease.deadline.store(
-        claim.held().deadline().time_since_epoch().count(), std::memory_order_relaxed);
+    lease.stop_at.store(claim.held_until().time_since_epoch().count(), std::memory_order_relaxed);
+    lease.deadline.store(claim.deadline().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 }}} // namespace redlock::REDLOCK_ABI::detail

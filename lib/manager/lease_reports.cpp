@@ -13,13 +13,6 @@ error_code result_of(std::optional<errc> error) {
     return error ? make_error_code(*error) : error_code();
 }
 
-// Whether `max_hold` ends the lease before the ttl that the extension asked for.
-bool ends_early(const core::claim& claim, core::drift_bound drift) {
-    return claim.held().capped()
-           && claim.held().deadline()
-                  < core::guaranteed_until(claim.extending.sent, claim.extending.ttl, drift);
-}
-
 } // namespace
 
 void held_leases::lost(const core::claim& claim, loss_reason reason) {
@@ -30,7 +23,7 @@ void held_leases::lost(const core::claim& claim, loss_reason reason) {
     lease_handle::particulars& more = lease.need_more();
     diagnostics& loss = more.loss.emplace();
     driver_.explain(
-        loss, lease.resource(), errc::lost, 0, driver_.now() - claim.asked_at, claim.votes);
+        loss, lease.resource(), errc::lost, 0, driver_.now() - claim.asked_at(), claim.votes);
     loss.message = "lost: " + std::string(to_string(reason));
     if (more.observed_renewal != 0) {
         end_renewal(lease, lease.why_not_held(), loss);
@@ -41,12 +34,13 @@ void held_leases::lost(const core::claim& claim, loss_reason reason) {
 }
 
 void held_leases::held_long(const core::claim& claim) {
-    const auto held = driver_.now() - claim.held().held_since();
+    const auto held = driver_.now() - claim.held_since();
     if (driver_.logs(log_level::warning)) {
         const auto whole = std::chrono::floor<std::chrono::milliseconds>(held);
         driver_.log(
             log_level::warning,
-            std::string(claim.key) + ": held for " + std::to_string(whole.count()) + " ms already");
+            std::string(claim.key()) + ": held for " + std::to_string(whole.count())
+                + " ms already");
     }
     observer_.held_long(of(claim).seen(), held);
 }
@@ -57,7 +51,7 @@ void held_leases::renewing(const core::claim& claim) {
     }
     lease_handle& lease = of(claim);
     lease.need_more().observed_renewal =
-        observer_.started(lease.begun(operation_kind::renew, claim.extending.ttl));
+        observer_.started(lease.begun(operation_kind::renew, claim.extension_ttl()));
 }
 
 void held_leases::renewed(const core::claim& claim, std::optional<errc> error) {
@@ -67,7 +61,12 @@ void held_leases::renewed(const core::claim& claim, std::optional<errc> error) {
         diagnostics votes;
         const error_code result = result_of(error);
         driver_.explain(
-            votes, lease.resource(), result, 1, driver_.now() - claim.extending.sent, claim.votes);
+            votes,
+            lease.resource(),
+            result,
+            1,
+            driver_.now() - claim.extension_sent(),
+            claim.votes);
         end_renewal(lease, result, votes);
     }
 }
@@ -93,14 +92,14 @@ void held_leases::extended(const core::claim& claim, std::optional<errc> error) 
                     lease.resource(),
                     result,
                     1,
-                    driver_.now() - claim.extending.sent,
+                    driver_.now() - claim.extension_sent(),
                     claim.votes);
             });
         (*std::move(oldest.done))(
             driver_.io(),
             result,
-            !error && ends_early(claim, driver_.engine().rules().drift) ? extend_result::capped
-                                                                        : extend_result::extended);
+            !error && claim.ends_early(driver_.engine().rules().drift) ? extend_result::capped
+                                                                       : extend_result::extended);
     }
     extending.pop_front();
 }
@@ -115,7 +114,7 @@ void held_leases::removed(const core::claim& claim, release_result result) {
         // A lease that was handed off within this process, or held until its manager closed, was
         // not removed on any master.
         const bool asked = claim.is_ending();
-        const auto elapsed = asked ? driver_.now() - claim.asked_at : clock::duration(0);
+        const auto elapsed = asked ? driver_.now() - claim.asked_at() : clock::duration(0);
         driver_.explain(
             votes, lease->resource(), {}, 1, elapsed, asked ? claim.votes : core::ballots());
         votes.message = to_string(result);

@@ -359,27 +359,27 @@ void fuzzed_quorum::require_proof(const core::claim& claim) {
     }
     std::sort(until.rbegin(), until.rend());
     require(
-        claim.held().deadline() <= until[engine_->rules().quorum() - 1],
+        claim.deadline() <= until[engine_->rules().quorum() - 1],
         "a majority of the masters supports a deadline");
 }
 
 void fuzzed_quorum::acquired(const core::operation& done, const core::claim& claim) {
     require(waiting_.erase(done.cookie) == 1, "an acquire is answered once");
-    require(now_ < claim.held().held_until(), "a lease that is given is not over");
+    require(now_ < claim.held_until(), "a lease that is given is not over");
     require_proof(claim);
     for (const lease& one : leases_) {
         require(!(one.name == claim.self), "each lease has a name of its own");
         require(
-            !honest_ || one.key != std::string_view(claim.key) || !one.acts(now_),
+            !honest_ || one.key != std::string_view(claim.key()) || !one.acts(now_),
             "one holder at a time");
     }
     leases_.push_back(
         {.is = lease::state::held,
          .name = claim.self,
-         .key = std::string(claim.key),
+         .key = std::string(claim.key()),
          .token = std::string(claim.token_text()),
-         .held_until = claim.held().held_until(),
-         .deadline = claim.held().deadline(),
+         .held_until = claim.held_until(),
+         .deadline = claim.deadline(),
          .late = false,
          .extensions = 0});
 }
@@ -393,8 +393,8 @@ void fuzzed_quorum::lease_changed(const core::claim& claim) {
     require(mine.is == lease::state::held, "only a held lease changes");
     require(now_ < mine.held_until, "a lease whose time is over does not come back");
     require_proof(claim);
-    mine.held_until = claim.held().held_until();
-    mine.deadline = std::max(mine.deadline, claim.held().deadline());
+    mine.held_until = claim.held_until();
+    mine.deadline = std::max(mine.deadline, claim.deadline());
 }
 
 void fuzzed_quorum::lease_lost(const core::claim& claim, redlock::loss_reason reason) {

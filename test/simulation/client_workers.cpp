@@ -188,7 +188,7 @@ client::worker* client::holder_of(core::handle claim) {
 }
 
 void client::acquired(const core::operation& done, const core::claim& lease) {
-    witness("acquired", lease.token_text(), lease.held().held_until().time_since_epoch().count());
+    witness("acquired", lease.token_text(), lease.held_until().time_since_epoch().count());
     worker* const one = owner_of(done.cookie);
     if (one == nullptr) {
         return;
@@ -196,14 +196,14 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
     ++here_.count.acquired;
     const auto number = static_cast<unsigned>(one - workers_.data());
     const unsigned name = ++one->holds;
-    const std::uint64_t fencing = lease.fencing_token;
+    const std::uint64_t fencing = lease.fencing_token();
     here_.count.fenced += fencing != 0 ? 1U : 0U;
     op_ended_ = true;
     if (one->queues) {
         here_.judge.served(here_.now, number_, number);
     }
     const auto needed = std::max(done.options.min_validity, done.options.stop_margin);
-    if (lease.held().deadline() - now() <= needed || (fencing != 0) != done.options.fencing) {
+    if (lease.deadline() - now() <= needed || (fencing != 0) != done.options.fencing) {
         here_.judge.fail(
             promise::sane,
             here_.now,
@@ -214,14 +214,12 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
             std::max(here_.count.longest_wait, here_.now - here_.what.faults_end);
     }
     if (lease.is_slot()
-        && (lease.more->numbers.back() >= one->now.slots
-            || lease.more->numbers.size() != one->now.wants)) {
+        && (lease.slots().back() >= one->now.slots || lease.slots().size() != one->now.wants)) {
         here_.judge.fail(promise::sane, here_.now, "an unknown request got slots");
         return;
     }
     // A plan has locks or slots: to the judge a slot is a resource, its number says which.
-    const std::vector<unsigned> held =
-        lease.is_slot() ? lease.more->numbers : resources_of(one->now);
+    const std::vector<unsigned> held = lease.is_slot() ? lease.slots() : resources_of(one->now);
     one->doing = activity::holding;
     one->held = {
         .open = true,
@@ -229,11 +227,11 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         .claim = lease.self,
         .token = std::string(lease.token_text()),
         .dated = one->dated,
-        .until = lease.held().held_until(),
-        .until_before = lease.held().held_until(),
-        .deadline = lease.held().deadline(),
+        .until = lease.held_until(),
+        .until_before = lease.held_until(),
+        .deadline = lease.deadline(),
         .changed = here_.now};
-    net_.note_deadline(one->held.token, when(lease.held().deadline()));
+    net_.note_deadline(one->held.token, when(lease.deadline()));
     const nanos since = net_.note_holder(one->held.token);
     for (const std::size_t each : one->attached) {
         if (one->dated) {
@@ -252,8 +250,8 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         in_words(names),
         to_string(one->now.how),
         lease.token_text(),
-        when(lease.held().held_until()) / us,
-        when(lease.held().deadline()) / us,
+        when(lease.held_until()) / us,
+        when(lease.deadline()) / us,
         fencing == 0 ? "" : ", token " + std::to_string(fencing));
     if (one->now.end != op::ending::keep) {
         here_.queue.push(here_.now + one->now.hold, event_kind::end_op, number_, number, name);
@@ -297,23 +295,23 @@ void client::not_acquired(const core::operation& done) {
 }
 
 void client::lease_changed(const core::claim& lease) {
-    witness("changed", lease.token_text(), lease.held().held_until().time_since_epoch().count());
+    witness("changed", lease.token_text(), lease.held_until().time_since_epoch().count());
     worker* const one = holder_of(lease.self);
     if (one == nullptr || !one->held.open) {
         return;
     }
     hold& mine = one->held;
-    if (mine.until <= now() && lease.held().held_until() > now()) {
+    if (mine.until <= now() && lease.held_until() > now()) {
         here_.judge.fail(
             promise::sane, here_.now, "c" + std::to_string(number_) + " holds a lost lock again");
     }
     if (mine.changed != here_.now) {
         mine.until_before = mine.until;
     }
-    mine.until = lease.held().held_until();
-    mine.deadline = std::max(mine.deadline, lease.held().deadline());
+    mine.until = lease.held_until();
+    mine.deadline = std::max(mine.deadline, lease.deadline());
     mine.changed = here_.now;
-    net_.note_deadline(mine.token, when(lease.held().deadline()));
+    net_.note_deadline(mine.token, when(lease.deadline()));
     acts_until(mine);
     tell("holds {:.8} until {} us", lease.token_text(), when(mine.until) / us);
 }

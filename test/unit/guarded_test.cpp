@@ -414,6 +414,24 @@ TEST_CASE("a heal that is refused saves nothing, and the lock is lost") {
     CHECK(q.it.loss_of(q.lease)->at < q.extended_at + 10ms);
 }
 
+TEST_CASE("a lock is lost once, even if no heal can be sent when the time of a round is up") {
+    guarded_quorum q(3);
+    q.scripts[2].acquire = three(0, 500, 0);
+    q.it.start();
+    const answer got = q.it.take(once());
+    q.scripts[1].extend = forgotten;
+    q.scripts[2].extend = missing;
+    q.it.paths[0].hung = true;
+    const redlock::time_point began = q.it.now();
+    q.it.extend(got, 10s, 10ms);
+    q.it.cut_off(2, 200ms);
+    REQUIRE(q.it.loss_of(got));
+    CHECK(q.it.loss_of(got)->at == began + 100ms);
+    CHECK(q.it.extension_errors(got) == errors{errc::lost});
+    CHECK(q.it.engine.count().lost == 1);
+    CHECK(q.said("heal") == 0);
+}
+
 TEST_CASE("keys that are deleted on a majority are not put back, and the holder learns of it") {
     for (const std::size_t masters : {3U, 5U}) {
         std::vector<std::string> replies(masters, granted);

@@ -219,6 +219,7 @@ TEST_CASE("a majority that belongs to somebody else is a loss, and theirs stays"
     it.masters[1].put(it.key(), "somebody");
     it.run_for(5s);
     CHECK(it.lost_by(it.got) == loss_reason::owned_by_other);
+    CHECK(std::ranges::count(it.log_lines, "p:{r}: lost: owned_by_other") == 1);
     it.release(it.got, 10ms);
     CHECK(it.masters[0].value_of("p:{r}", it.now()) == "somebody");
     CHECK(!it.masters[2].value_of("p:{r}", it.now()));

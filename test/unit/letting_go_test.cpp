@@ -157,6 +157,8 @@ TEST_CASE("a lost lease that is abandoned keeps its keys to the end of its ttl")
     CHECK(it.masters[0].count("EVAL") == 0);
     CHECK(!it.removal_of(got));
     CHECK(!it.engine.abandon(got.lease));
+    it.close();
+    CHECK(it.closings == 1); // nobody is left to let go
 }
 
 TEST_CASE("closing takes no lock away: what is not let go stays until its ttl") {

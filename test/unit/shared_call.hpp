@@ -1,4 +1,4 @@
-// Replies to calls for several locks (core/locks/outbox.hpp), for tests that say what one lock
+// Replies to calls for several locks (core/locks/frame.hpp), for tests that say what one lock
 // gets.
 
 #pragma once

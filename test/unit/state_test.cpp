@@ -1,10 +1,10 @@
 // What the core keeps of claims, wait queues and operations: as it is when new, and when it is used
 // again.
 
+#include "claim_site.hpp"
 #include "core/bytes/command.hpp"
 #include "core/bytes/keys.hpp"
 #include "core/engine/queries.hpp"
-#include "core/locks/claim.hpp"
 #include "core/masters/settings.hpp"
 #include "core/waiting/operation.hpp"
 #include "core/waiting/wait_queues.hpp"
@@ -75,13 +75,16 @@ TEST_CASE("of a master that was sent nothing no removal is in flight") {
 
 TEST_CASE("the key and the token of a claim outlive it in the handle of its holder") {
     const std::string token = "0123456789abcdef0123456789abcdef01234567";
-    claim lease;
-    CHECK(std::string_view(lease.key).empty());
+    unit::claim_site it;
+    claim& lease = it.it;
+    CHECK(std::string_view(lease.key()).empty());
     CHECK(lease.token_text().empty());
-    lease.key = owned_key("redlock:{r}", token);
-    const owned_key of_holder = lease.key;
-    owned_key moved = std::move(lease.key);
+    lease.acquire(lock_form::exclusive, owned_key("redlock:{r}", token), {}, it.at());
+    const owned_key of_holder = lease.key();
+    owned_key copy = lease.key();
+    owned_key moved = std::move(copy);
     lease.reset();
+    CHECK(lease.token_text().empty());
     moved = owned_key("another", std::string(token.rbegin(), token.rend()));
     CHECK(std::string_view(of_holder) == "redlock:{r}");
     CHECK(of_holder.token() == token);
@@ -89,16 +92,19 @@ TEST_CASE("the key and the token of a claim outlive it in the handle of its hold
 }
 
 TEST_CASE("a waiter for a lock waits in its form, for a slot of a pool as for a lock") {
-    claim lease;
-    lease.form = lock_form::writer;
-    lease.key = owned_key("k", std::string(owned_key::token_size, '0'));
+    unit::claim_site it;
+    claim& lease = it.it;
+    const owned_key key("k", std::string(owned_key::token_size, '0'));
+    lease.acquire(lock_form::writer, key, {}, it.at());
     CHECK(lease.waiting_form() == lock_form::writer);
     CHECK(lease.queue_key() == "k");
-    lease.form = lock_form::all; // several slots at once
-    lease.need_more().numbers = {0};
-    lease.more->pool_key = "pool";
+    lease.name_slots("pool", {0, 3});
+    lease.acquire(lock_form::all, key, {}, it.at());
     CHECK(lease.waiting_form() == lock_form::exclusive);
     CHECK(lease.queue_key() == "pool");
+    lease.reset();
+    CHECK(lease.form() == lock_form::exclusive);
+    CHECK(lease.queue_key().empty());
 }
 
 TEST_CASE("a wait queue hears of the locks that it watches, until it does no more") {

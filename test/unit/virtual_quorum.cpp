@@ -379,14 +379,15 @@ void virtual_quorum::acquired(const core::operation& done, const core::claim& le
         .won = true,
         .why = {},
         .lease = lease.self,
+        .key = done.key,
         .token = std::string(lease.token_text()),
-        .slots = lease.is_slot() ? lease.more->numbers : std::vector<std::uint32_t>{},
-        .deadline = lease.held().deadline(),
-        .held_until = lease.held().held_until(),
+        .slots = lease.is_slot() ? lease.slots() : std::vector<std::uint32_t>{},
+        .deadline = lease.deadline(),
+        .held_until = lease.held_until(),
         .attempts = done.attempts,
         .votes = votes_in(lease.votes),
         .ballots = lease.votes};
-    fences.push_back(lease.fencing_token);
+    fences.push_back(lease.fencing_token());
     if (removals_.contains(name_of(lease.self))) {
         ++handoffs_[name_of(lease.self)];
     }
@@ -401,6 +402,7 @@ void virtual_quorum::not_acquired(const core::operation& done) {
         .won = false,
         .why = done.outcome,
         .lease = {},
+        .key = done.key,
         .token = {},
         .slots = {},
         .deadline = {},
@@ -414,7 +416,7 @@ void virtual_quorum::not_acquired(const core::operation& done) {
 }
 
 void virtual_quorum::lease_changed(const core::claim& lease) {
-    deadlines_[name_of(lease.self)].push_back(lease.held().deadline());
+    deadlines_[name_of(lease.self)].push_back(lease.deadline());
 }
 
 void virtual_quorum::lease_lost(const core::claim& lease, loss_reason reason) {

@@ -34,6 +34,7 @@ struct answer {
     bool won = false;
     std::optional<errc> why; // of one that was not won; empty: cancelled
     redlock::core::handle lease;
+    std::string key;
     std::string token;
     std::vector<std::uint32_t> slots;
     time_point deadline;
@@ -267,7 +268,7 @@ private:
     void lease_changed(const redlock::core::claim& lease) override;
     void lease_lost(const redlock::core::claim& lease, loss_reason reason) override;
     void held_long(const redlock::core::claim& lease) override {
-        long_holds.emplace_back(lease.key);
+        long_holds.emplace_back(lease.key());
     }
     void contention(std::string_view key, std::size_t waiting) override {
         contentions.emplace_back(key, waiting);

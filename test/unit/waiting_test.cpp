@@ -272,6 +272,7 @@ TEST_CASE("a waiter that goes away leaves the others where they were") {
     for (const auto i : {1U, 2U, 4U}) {
         CHECK(!it.answered(names[i]).why);
         CHECK(it.answered(names[i]).attempts == 0);
+        CHECK(it.answered(names[i]).key == it.key());
     }
     CHECK(asked(it) == before);
     it.release(it.answered(names[0]));

@@ -47,7 +47,7 @@ struct script_call {
 const script_call& call_of(lock_form form, command_kind kind) {
     using enum lock_form;
     using enum command_kind;
-    // An exclusive lock shares the calls of the other kinds (outbox.hpp). A reader has no counter.
+    // An exclusive lock shares the calls of the other kinds (frame.hpp). A reader has no counter.
     static constexpr script_call calls[] = {
         {exclusive, raise, &guarded_raise, "LF", "ocx"},
         {exclusive, heal, &guarded_heal, "LFM", "otcxrqu"},

@@ -124,7 +124,7 @@ struct fence {
 /// \}
 
 /// A command for a lock of any form, in the guarded protocol: a script of that form, its keys and
-/// its arguments. An exclusive lock shares its calls (outbox.hpp), so that form is only raised and
+/// its arguments. An exclusive lock shares its calls (frame.hpp), so that form is only raised and
 /// healed here.
 struct form_command {
     command_kind kind = command_kind::acquire; // or raise, extend, heal, remove

@@ -1,7 +1,7 @@
 // The Lua of the guarded protocol, as it was model-checked: change nothing without checking again
 // (test/model, test/simulation).
 //
-// Acquires, extensions and removals of one turn share a call (outbox.hpp): the master is checked
+// Acquires, extensions and removals of one turn share a call (frame.hpp): the master is checked
 // once, then each lock by itself. A call that was executed replies {1, clock, exceptions...}. The
 // clock is the server's in us, or 0. An exception is the number of a lock, counted from 1 in
 // ascending order, and its status or the text of its error. The other scripts, and a call that was

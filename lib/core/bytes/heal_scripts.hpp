@@ -1,5 +1,5 @@
 // The Lua that creates a key that a lease has lost on a master: the second step of an extension,
-// sent only after the result of the first one is known (extension_round.hpp). KEYS and ARGV are
+// sent only after the result of the first one is known (extension.hpp). KEYS and ARGV are
 // those of the form's extension without the channel. For guarded_heal: KEYS lock, fence, record;
 // ARGV as all_extend.
 //

@@ -24,6 +24,8 @@ struct reply {
     std::span<const reply> elements; // of an array, flattened in order of appearance
 
     bool is_error() const noexcept { return type == reply_type::error; }
+    /// The text of an error, else empty.
+    std::string_view error() const noexcept { return is_error() ? text : std::string_view(); }
     bool is_integer() const noexcept { return type == reply_type::integer; }
     bool is_array(std::size_t of) const noexcept {
         return type == reply_type::array && elements.size() == of;

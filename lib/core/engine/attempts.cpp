@@ -1,88 +1,86 @@
-#include "attempts.hpp"
+// An attempt from its first command to its result: a lease, another attempt, or the end of the
+// acquire.
 
 #include "core/base/decisions.hpp"
 #include "core/base/hex.hpp"
-#include "core/bytes/command.hpp"
 #include "core/bytes/keys.hpp"
 #include "core/masters/reasons.hpp"
+#include "engine.hpp"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
-#include <memory>
-#include <string>
 
 namespace redlock::core {
 
 namespace {
 
-attempt::limits limits_of(const operation& wanted) noexcept {
-    return {
-        wanted.options.min_validity,
-        wanted.wait_until > wanted.began ? wanted.wait_until : forever};
-}
+// Connections are made in less; after two seconds without a word a program seems to hang.
+constexpr std::chrono::seconds outage_report_after{1};
 
-// Sets the target of the next attempt: one slot, or several as one lock. Returns its key.
-std::string name_slots(claim& attempt, operation& wanted) {
-    std::vector<std::uint32_t>& numbers = attempt.need_more().numbers;
-    wanted.search->next(numbers);
-    attempt.more->pool_key = wanted.key;
-    std::string key;
-    attempt.form = assign_slot_keys(key, wanted.key, numbers);
-    return key;
+claim_terms terms_of(const operation& wanted) noexcept {
+    return {
+        .fencing = wanted.options.fencing,
+        .transferable = wanted.options.transferable,
+        .ttl = wanted.options.ttl,
+        .min_validity = wanted.options.min_validity,
+        .patience = wanted.wait_until > wanted.began ? wanted.wait_until : forever};
 }
 
 } // namespace
 
-claim& attempts::create(operation& wanted, std::string_view token, time_point now) {
-    claim& attempt = claims_.create();
-    attempt.wake.owner = timer_owner::claim;
-    attempt.wake.subject = attempt.self.index;
+claim& engine::new_claim() {
+    claim& made = claims_.create();
+    made.wake.owner = timer_owner::claim;
+    made.wake.subject = made.self.index;
+    return made;
+}
+
+// `token`: the caller's own; empty: a fresh one.
+claim& engine::make_claim(operation& wanted, std::string_view token, time_point now) {
+    claim& made = new_claim();
+    lock_form form = wanted.form;
     std::string slots;
-    if (wanted.search) {
-        slots = name_slots(attempt, wanted);
-    } else {
-        attempt.form = wanted.form;
+    if (wanted.search) { // one slot, or several as one lock
+        std::vector<std::uint32_t> numbers;
+        wanted.search->next(numbers);
+        form = assign_slot_keys(slots, wanted.key, numbers);
+        made.name_slots(wanted.key, std::move(numbers));
     }
     if (wanted.intent != 0) {
-        attempt.need_more().intent = wanted.intent;
+        made.name_intent(wanted.intent);
     }
-    attempt.fencing = wanted.options.fencing;
-    attempt.transferable =
-        rules_.guarded() && wanted.options.transferable; // else SET is all it has
     std::array<unsigned char, 20> secret{};
     host_.random(secret);
     std::array<char, owned_key::token_size> drawn{};
     write_hex(secret, drawn);
-    const claim* const last = wrong::token_reused ? claims_.find(wanted.attempt) : nullptr;
-    if (token.empty()) { // else it is one of the caller's own
-        token = last != nullptr ? last->token_text() : std::string_view(drawn.data(), drawn.size());
+    if (token.empty()) {
+        token = {drawn.data(), drawn.size()};
+        if (wrong::token_reused && claims_.find(wanted.attempt) != nullptr) {
+            token = claims_.find(wanted.attempt)->token_text();
+        }
     }
-    attempt.key = owned_key(wanted.search ? slots : wanted.key, token);
-    attempt.ttl = attempt.ttl_max = attempt.asked_ttl = shortened(wanted.options.ttl);
-    attempt.asked_at = now; // before the first byte of it leaves
-    attempt.expires_at = now + attempt.ttl + rules_.drift.of(attempt.ttl);
-    attempt.ask({attempt::origin::acquire, masters_.size(), masters_.majority()});
-    attempt.asking().operation = wanted.self;
-    attempt.votes.reset(masters_.size());
-    return attempt;
+    made.acquire(
+        form, owned_key(wanted.search ? slots : wanted.key, token), terms_of(wanted), at(now));
+    made.wanted_by = wanted.self;
+    return made;
 }
 
-// A writer draws the name of its intent with its first attempt.
-void attempts::name_intent(operation& wanted) {
-    if (wanted.form == lock_form::writer && wanted.intent == 0
-        && wanted.wait_until > wanted.began) {
+// The next attempt of an acquire.
+void engine::try_it(operation& wanted, time_point now, std::string_view token) {
+    if (wanted.search && !wanted.search->has_next()) {
+        start_scan(wanted, now);
+        return;
+    }
+    const bool waits = wanted.wait_until > wanted.began;
+    if (wanted.form == lock_form::writer && wanted.intent == 0 && waits) {
         std::array<unsigned char, sizeof wanted.intent> bytes{};
         host_.random(bytes);
         std::memcpy(&wanted.intent, bytes.data(), bytes.size());
     }
-}
-
-attempt::decision attempts::begin(operation& wanted, std::string_view token, time_point now) {
-    name_intent(wanted);
     const bool fits = wanted.fit_ttl(masters_.ttl_limit(), rules_.drift);
-    claim& attempt = create(wanted, token, now);
+    claim& attempt = make_claim(wanted, token, now);
     wanted.stage = operation::phase::attempting;
     wanted.attempt = attempt.self;
     ++wanted.attempts;
@@ -90,256 +88,242 @@ attempt::decision attempts::begin(operation& wanted, std::string_view token, tim
 
     refuse_absent(attempt, &master_metrics::acquire_votes);
     if (!fits) {
-        sender_.introduce_all_again(now);
-        return {attempt::decision::kind::lost, errc::invalid_argument};
+        introduce_all_again(now);
+        fail(wanted, attempt, errc::invalid_argument, now);
+        return;
     }
     wait_queue* const mine = wanted.queue;
-    if (attempt.asking().count().decide() != verdict::open) {
+    if (!attempt.is_open()) {
         if (mine != nullptr) {
             mine->asked_all(now);
         }
-        return {attempt::decision::kind::lost, errc::no_quorum}; // nothing was sent
+        fail(wanted, attempt, errc::no_quorum, now); // nothing was sent
+        return;
     }
-    give_up_in_time(wanted, attempt, now);
-    attempt.vote_by = wanted.wake.due;
-    if (rules_.guarded()) { // the masters may execute the command until then
-        attempt.expires_at = wanted.wake.due + attempt.ttl + rules_.drift.of(attempt.ttl);
-    }
+    timers_.set(wanted.wake, attempt.begin(at(now)));
     const bool asks_one = wanted.ask_arbiter && asks_arbiter(wanted.form)
                           && (mine == nullptr || !mine->all_due({rules_, now}));
-    ask_masters(wanted, attempt, asks_one ? masters_.arbiter_of(attempt.key) : nobody, now);
-    if (!attempt.asking().asked_all()) {
+    ask(wanted, attempt, asks_one ? masters_.arbiter_of(attempt.key()) : nobody, now);
+    if (!attempt.asked_all()) {
         // The arbiter only saves commands: if it is slow, go on without it.
         timers_.set(wanted.wake, std::min(wanted.wake.due, later(now, 4 * masters_.retry_floor())));
     }
-    return {};
+}
+
+// The lock exists if a majority has its token and extends it. A missing key is created only if half
+// of the members have the lock: then no other owner can have a majority. It is what is left for
+// certain of a majority after one change of the members, so such a lock is never taken for one that
+// is gone.
+void engine::attach(operation& wanted, std::string_view token, time_point now) {
+    claim& attempt = new_claim();
+    attempt.attach(owned_key(wanted.key, token), terms_of(wanted), masters_.longest_ttl(), at(now));
+    attempt.wanted_by = wanted.self;
+    wanted.stage = operation::phase::attempting;
+    wanted.attempt = attempt.self;
+    ++wanted.attempts;
+    ++counters_.attempts;
+    refuse_absent(attempt, &master_metrics::extend_votes);
+    const master_set to = attempt.ask();
+    if (static_cast<std::size_t>(std::popcount(to)) < masters_.majority()) {
+        fail(wanted, attempt, errc::no_quorum, now); // nothing was sent
+        return;
+    }
+    timers_.set(wanted.wake, attempt.begin(at(now)));
+    wire_.add(attempt, command_kind::extend, to, now);
 }
 
 // Sets the votes of the masters to which nothing can be sent.
-void attempts::refuse_absent(claim& attempt, vote_counts master_metrics::*counts) {
+void engine::refuse_absent(claim& attempt, vote_counts master_metrics::*counts) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const master& one = masters_[i];
-        const bool takes = masters_.takes(i, attempt.ttl);
-        if (one.admitted && !one.link->overloaded() && takes) {
-            continue;
-        }
-        const ballot& mine = attempt.votes.of[i];
-        if (mine.said != vote::pending || mine.asked) {
+        const bool takes = masters_.takes(i, attempt.ttl());
+        if ((one.admitted && !one.link->overloaded() && takes) || !attempt.may_ask(i)) {
             continue;
         }
         if (one.admitted) {
             attempt.votes.note(
                 i,
                 takes ? "too many commands in flight"
-                      : too_long_text(attempt.ttl, one.link->ttl_limit()));
+                      : too_long_text(attempt.ttl(), one.link->ttl_limit()));
         }
-        const vote instead = takes ? vote::unreachable : vote::error;
-        attempt.asking().refused(attempt, i, one.admitted ? instead : one.otherwise);
-        ++(masters_.counters(i).*counts)[mine.said];
+        const vote instead = !one.admitted ? one.otherwise
+                             : takes       ? vote::unreachable
+                                           : vote::error;
+        attempt.refused(i, instead);
+        ++(masters_.counters(i).*counts)[instead];
     }
 }
 
 // Sends the acquire to the arbiter or, if there is none, to all masters that have not been asked.
-void attempts::ask_masters(operation& wanted, claim& attempt, std::size_t arbiter, time_point now) {
-    const master_set to = attempt.asking().ask(attempt, arbiter);
-    if (wanted.queue != nullptr && attempt.asking().asked_all()) {
+void engine::ask(operation& wanted, claim& attempt, std::size_t arbiter, time_point now) {
+    const master_set to = attempt.ask(arbiter);
+    if (wanted.queue != nullptr && attempt.asked_all()) {
         wanted.queue->asked_all(now);
     }
-    sender_.acquire(attempt, to, now);
+    wire_.add(attempt, command_kind::acquire, to, now);
 }
 
-void attempts::give_up_in_time(operation& wanted, const claim& attempt, time_point now) {
-    timers_.set(wanted.wake, attempt::give_up_at(attempt, limits_of(wanted), now, rules_));
+steps engine::ask_others(claim& attempt, time_point now) {
+    operation& wanted = *operations_.find(attempt.wanted_by);
+    timers_.set(wanted.wake, attempt.vote_by());
+    refuse_absent(attempt, &master_metrics::acquire_votes);
+    ask(wanted, attempt, nobody, now);
+    return attempt.decide(at(now));
 }
 
-// The lock exists if a majority has its token and extends it. No earlier vote is trusted. A missing
-// key is created only if half of the members have the lock: then no other owner can have a
-// majority. It is what is left for certain of a majority after one change of the members, so such a
-// lock is never taken for one that is gone.
-attempt::decision attempts::attach(operation& wanted, std::string_view token, time_point now) {
-    claim& attempt = claims_.create();
-    attempt.wake.owner = timer_owner::claim;
-    attempt.wake.subject = attempt.self.index;
-    attempt.ask({attempt::origin::attach, masters_.size(), masters_.majority(), masters_.voters()});
-    attempt.asking().operation = wanted.self;
-    attempt.key = owned_key(wanted.key, token);
-    attempt.fencing = wanted.options.fencing;
-    attempt.transferable = false; // it is not known how the key was set
-    attempt.ttl = shortened(wanted.options.ttl);
-    attempt.ttl_max = shortened(masters_.longest_ttl()); // the ttl of the other process is unknown
-    attempt.asked_at = now;
-    attempt.votes.reset(masters_.size());
-    attempt.extending.sent = now; // a reply after the decision counts for an extension
-    attempt.extending.ttl = attempt.ttl;
-    wanted.attempt = attempt.self;
-    ++wanted.attempts;
-    ++counters_.attempts;
-    refuse_absent(attempt, &master_metrics::extend_votes);
-    master_set to = 0;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        ballot& mine = attempt.votes.of[i];
-        mine.asked = true; // a master that cannot be reached may have the key as well
-        mine.unvouched = true;
-        to |= mine.said == vote::pending ? set_of(i) : 0U;
+void engine::raise(claim& attempt, bool anew, time_point now) {
+    if (anew) {
+        counters_.raised += attempt.raises_to() != 0 ? 1U : 0U;
+        timers_.set(operations_.find(attempt.wanted_by)->wake, attempt.raised_by(at(now)));
     }
-    if (static_cast<std::size_t>(std::popcount(to)) < masters_.majority()) {
-        return {attempt::decision::kind::lost, errc::no_quorum}; // nothing was sent
+    for (const std::size_t i : each_of(attempt.to())) {
+        if (wrong::raise_accepts_larger && anew && !attempt.attaches()) {
+            wire_.repeat_unheard(attempt, i, now);
+        }
+        wire_.send_alone(attempt, command_kind::raise, i, now);
     }
-    give_up_in_time(wanted, attempt, now);
-    attempt.vote_by = wanted.wake.due;
-    attempt.expires_at = wanted.wake.due + attempt.ttl_max + rules_.drift.of(attempt.ttl_max);
-    sender_.queue(attempt, command_kind::extend, to, now);
-    return {};
 }
 
-attempt::decision attempts::answered(claim& attempt, const arrival& at, const answer& got) {
-    const command_kind kind = at.command.kind;
-    return kind == command_kind::acquire ? acquired(attempt, at, got)
-           : kind == command_kind::raise ? raised(attempt, at, got)
-                                         : extended(attempt, at, got);
-}
-
-attempt::decision attempts::acquired(claim& attempt, const arrival& at, const answer& got) {
-    const auto& [master, command, sent, now] = at;
-    if (!attempt.asking().awaits(attempt, master, command.round)) {
-        return {}; // it was counted as timed out, or belongs to the previous owner
-    }
-    if (wrong::t0_after_sends && attempt.asking().count().granted() == 0) {
-        attempt.asked_at = now;
-    }
-    const vote what = attempt::note(attempt, master, got, rules_.drift);
-    ++masters_.counters(master).acquire_votes[what];
-    if (wrong::set_then_pexpire && what == vote::granted) {
-        const std::string ttl = std::to_string(attempt.ttl.count());
-        sender_.send(master, {"PEXPIRE", attempt.key, ttl}, {.kind = command_kind::ping}, now);
-    }
-    return attempt.asking().acquired(attempt, master, what);
-}
-
-attempt::decision attempts::raised(claim& attempt, const arrival& at, const answer& got) {
-    if (got.said == vote::owned_by_other) {
-        attempt.removal_seen |= attempt.votes.of[at.master].remove(at.now);
-    }
-    const std::uint16_t counts = wrong::any_raise_counts ? attempt.handoffs : at.command.round;
-    return attempt.asking().awaits(attempt, at.master, counts)
-               ? attempt.asking().raised(attempt, at.master, got)
-               : attempt::decision{};
-}
-
-attempt::decision attempts::extended(claim& attempt, const arrival& at, const answer& got) {
-    if (at.command.kind != command_kind::heal) {
-        ++masters_.counters(at.master).extend_votes[got.said];
-    }
-    answer vouched = got;
-    const bool gone = got.said == vote::absent || got.said == vote::owned_by_other;
-    if (gone && (got.forgot || masters_[at.master].link->quarantined(at.now))) {
-        vouched.said = vote::quarantined; // it may have had the key, and lost it
-    }
-    return attempt.asking().extended(attempt, at.master, vouched, rules_);
-}
-
-attempt::decision
-attempts::accept(operation& next, claim& lease, time_point deadline, time_point now) {
-    next.stage = operation::phase::attempting;
-    ++next.attempts;
-    lease.extending.active = false;
-    timers_.cancel(lease.wake);
-    timers_.set(
-        next.wake, std::min({later(now, rules_.master_timeout), deadline, next.wait_until}));
-    ++lease.handoffs;
-    return follow(next, lease, lease.asking().level(lease, masters_.up(), now, rules_), now);
-}
-
-attempt::decision attempts::due(operation& wanted, claim& attempt, time_point now) {
-    return follow(
-        wanted,
-        attempt,
-        attempt.asking().due(
-            attempt, limits_of(wanted), masters_.may_be_slow(attempt.asked_at, now), now, rules_),
-        now);
-}
-
-void attempts::again(claim& attempt, const arrival& at, bool alone) {
+void engine::again(claim& owner, const arrival& at, bool alone) {
     const auto& [master, command, sent, now] = at;
     const command_kind kind = command.kind;
-    if (command.asks() && command.round != attempt.handoffs) {
-        return; // an earlier attempt on this claim
+    const bool grants = kind != command_kind::raise && kind != command_kind::remove;
+    if (grants && !masters_.takes(master, owner.ttl_of(kind))) {
+        answered(owner, at, {.said = vote::error}); // the limit was lowered since
+        return;
     }
-    if (sender_.shares_calls(attempt, kind)) { // as do all extensions of an attach
-        sender_.queue(attempt, kind, set_of(master), now, alone);
+    if (!owner.may_send(kind, command.round, now)) {
+        return;
+    }
+    if (kind == command_kind::remove) {
+        closing_moved(now); // it continues in another variant
+    } else if (kind == command_kind::heal && owner.is_held()) {
+        owner.heals_on(master, rules_.drift);
+    }
+    wire_.repeat(owner, kind, master, alone, now);
+}
+
+// A mistake of the simulator: a grant for an ended claim counts for the newer attempt.
+void engine::count_for_newer(const claim& ended, const arrival& at, const answer& got) {
+    const wait_queue* const mine = queue_of(ended);
+    const operation* const newer = mine != nullptr ? front_of(*mine) : nullptr;
+    claim* const attempt = newer != nullptr ? claims_.find(newer->attempt) : nullptr;
+    if (attempt != nullptr && attempt->is_asking()) {
+        sent_command command = at.command;
+        command.round = attempt->epoch_of(command.kind);
+        answered(*attempt, {at.master, command, at.sent, at.now}, got);
+    }
+}
+
+// --- Results
+
+void engine::win(operation& wanted, claim& attempt, time_point now) {
+    const acquire_options& options = wanted.options;
+    const time_point began = attempt.began();
+    const time_point hold_limit =
+        options.max_hold.count() == 0 ? forever : later(began, options.max_hold);
+    const time_point lasts_until = std::min(
+        wrong::elapsed_not_subtracted ? guaranteed_until(now, attempt.ttl(), rules_.drift)
+        : wrong::handoff_counts_anew  ? guaranteed_until(began, attempt.ttl(), rules_.drift)
+                                      : attempt.lasts_until(at(now)),
+        hold_limit);
+    const auto needed = wrong::handoff_past_deadline && began != attempt.asked_at()
+                            ? -wanted.options.ttl
+                            : std::max(options.min_validity, options.stop_margin);
+    if (now + needed >= lasts_until) { // `lasts_until` may be `never`
+        fail(wanted, attempt, errc::validity_exhausted, now);
+        return;
+    }
+    // An attempt that asked the arbiter first took two round trips. Under contention there are no
+    // others to measure.
+    masters_.measured((now - began) / (wanted.ask_arbiter ? 2 : 1));
+    here_.retry_floor = masters_.retry_floor();
+    attempt.hold(options, lasts_until, hold_limit, at(now));
+    timers_.set(attempt.wake, attempt.next_due(now));
+
+    ++counters_.acquired;
+    counters_.acquire_wait.add(now - wanted.began);
+    wanted.decided_at = now;
+    timers_.cancel(wanted.wake);
+    if (wait_queue* const waiters = wanted.queue) {
+        waiters->holder = waiters->pool ? handle() : attempt.self;
+        turns_.leave(*waiters, now); // its ticket is not needed any more
+        leave(wanted, now);
+        if (attempt.is_slot() && !waiters->empty()) {
+            look_on(*waiters, wanted, attempt, now);
+        }
+    }
+    host_.acquired(wanted, attempt);
+    operations_.destroy(wanted);
+}
+
+// Rolls the attempt back and goes on with the acquire. Without an error: it was cancelled. A failed
+// attach removes nothing: the lock may still have an owner who acts, and keys on less than half of
+// the masters exclude nobody.
+void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now) {
+    wanted.outcome = why;
+    wanted.decided_at = now;
+    // For diagnostics, an earlier attempt that found the lock held is kept rather than one refusal
+    // of the arbiter.
+    const bool says_less = !attempt.asked_all() && wanted.last.count(vote::held) > 0;
+    if (!says_less) {
+        wanted.last = attempt.votes;
+    }
+    const bool attaches = attempt.attaches();
+    if (host_.logs(log_level::debug)) {
+        host_.log(
+            log_level::debug,
+            attaches ? wanted.key
+                           + ": not attached: " + std::to_string(attempt.votes.count(vote::granted))
+                           + " of " + std::to_string(masters_.size()) + " have it"
+                     : shown(wanted.form, wanted.key, rules_.key_prefix) + ": attempt "
+                           + std::to_string(wanted.attempts)
+                           + " rolled back: " + std::to_string(attempt.granted()) + " granted, "
+                           + std::to_string(attempt.refusals()) + " held");
+    }
+    if (!attaches) {
+        pause_or_finish(wanted, attempt, now);
+        return;
+    }
+    if (wrong::failed_attach_removes && why == errc::lost) {
+        remove(attempt, now);
     } else {
-        sender_.send_alone(attempt, kind, master, command.round, now);
+        claims_.destroy(attempt);
     }
+    finish(wanted, now);
 }
 
-attempt::decision
-attempts::follow(operation& wanted, claim& attempt, attempt::decision next, time_point now) {
-    using kind = attempt::decision::kind;
-    class attempt& asking = attempt.asking();
-    for (;;) {
-        switch (next.next) {
-        case kind::open:
-        case kind::won:
-        case kind::lost:
-            return next;
-        case kind::others:
-            timers_.set(wanted.wake, attempt.vote_by);
-            refuse_absent(attempt, &master_metrics::acquire_votes);
-            ask_masters(wanted, attempt, nobody, now);
-            next = asking.decide(attempt);
-            break;
-        case kind::level:
-            next = asking.level(attempt, masters_.up(), now, rules_);
-            break;
-        case kind::raise:
-            next = raise(wanted, attempt, next, now);
-            break;
-        case kind::heal: {
-            const master_set to =
-                rules_.guarded() ? asking.heal(attempt, masters_.taking(attempt.ttl)) : 0;
-            for (const std::size_t i : each_of(to)) {
-                sender_.send_alone(attempt, command_kind::heal, i, attempt.extending.round, now);
-            }
-            next = to == 0 ? attempt::decision{kind::lost, errc::no_quorum} : attempt::decision{};
-            break;
-        }
-        case kind::over: {
-            for (const std::size_t i : each_of(asking.close(attempt))) {
-                ++masters_.counters(i).acquire_votes[vote::timed_out];
-            }
-            next = asking.decide(attempt);
-            break;
-        }
-        }
+// After an attempt: rolls it back, then pauses or ends the acquire.
+void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) {
+    if (wanted.search && try_next_slot(wanted, attempt, now)) {
+        return;
     }
-}
-
-attempt::decision
-attempts::raise(operation& wanted, claim& attempt, const attempt::decision& what, time_point now) {
-    const class attempt& asking = attempt.asking();
-    const bool hands_off = asking.from() == attempt::origin::hand_off;
-    const bool levels = what.anew && asking.from() == attempt::origin::acquire;
-    if (what.anew && !hands_off) {
-        counters_.raised += asking.token() != 0 ? 1U : 0U;
-        give_up_in_time(wanted, attempt, now);
+    const bool again = wanted.outcome == errc::contended || wanted.outcome == errc::no_quorum
+                       || wanted.outcome == errc::validity_exhausted;
+    const bool outage = wanted.outcome == errc::no_quorum;
+    // A wait that cannot outlast the quarantine would end without a lock and without a reason.
+    const bool in_vain = outage && masters_.quarantined_until(now) > wanted.wait_until;
+    const bool waits = again && !closing() && now < wanted.wait_until && !in_vain;
+    if (waits && outage && now - wanted.began >= outage_report_after
+        && !std::exchange(outage_reported_, true)) {
+        log_.waits_for_quorum(now);
     }
-    for (const std::size_t i : each_of(what.masters)) {
-        if (wrong::raise_accepts_larger && levels) {
-            outbox::command again = sender_.command_for(attempt, command_kind::acquire, set_of(i));
-            again.item = {}; // its reply is ignored
-            sender_.calls().add(again, true, now);
-            sender_.flush(); // before the raise
-        }
-        sender_.send_alone(attempt, command_kind::raise, i, attempt.handoffs, now);
+    const time_point due = waits ? retry_at(wanted, attempt, now) : forever;
+    // Publish this rollback only if no later one will: the acquire ends, or its next attempt may be
+    // on another slot. Waiters may have been refused because of its keys.
+    const bool leaves = !waits || attempt.is_slot();
+    if (leaves) {
+        attempt.announce();
     }
-    const bool open = asking.count().decide() == verdict::open;
-    if (wrong::raise_not_awaited && levels && open) {
-        return {attempt::decision::kind::won};
+    if (!waits) {
+        attempt.drop_intent(std::exchange(wanted.intent, 0) != 0);
     }
-    if (wrong::handoff_raise_not_awaited && hands_off && what.anew && open) {
-        return {attempt::decision::kind::won};
+    remove(attempt, now);
+    if (waits) {
+        pause(wanted, due, now);
+    } else {
+        finish(wanted, now);
     }
-    return asking.decide(attempt);
 }
 
 } // namespace redlock::core

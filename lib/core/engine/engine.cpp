@@ -1,8 +1,7 @@
 #include "engine.hpp"
 
-#include "masters_report.hpp"
-
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 
@@ -18,6 +17,13 @@ std::uint64_t seed_from(engine_callbacks& outside) {
     return seed;
 }
 
+// The part of the metrics of a master in which a vote of this kind is counted.
+vote_counts master_metrics::*counts_of(command_kind kind) noexcept {
+    return kind == command_kind::acquire  ? &master_metrics::acquire_votes
+           : kind == command_kind::remove ? &master_metrics::release_votes
+                                          : &master_metrics::extend_votes;
+}
+
 } // namespace
 
 engine::engine(settings rules, engine_callbacks& outside)
@@ -25,16 +31,14 @@ engine::engine(settings rules, engine_callbacks& outside)
       host_(outside),
       random_(seed_from(outside)),
       masters_(rules_, *this, *this, random_),
-      replies_(essentials_, audience_, *this),
-      sender_(rules_, masters_, claims_, audience_, replies_),
-      acquires_(essentials_, attempts_, waiting_, scans_, leases_, removals_),
-      holders_(essentials_, acquires_, waiting_, leases_, removals_) {}
+      limits_(rules_.size(), rules_.removals_max, rules_.turn_max) {}
 
 engine::~engine() = default;
 
 void engine::start(time_point now) {
     assert(life_ == life::created);
     life_ = life::running;
+    look_around();
     masters_.start(now);
 }
 
@@ -45,10 +49,10 @@ void engine::close(time_point now) {
     const bool ran = life_ == life::running;
     life_ = life::closing;
     close_by_ = ran ? later(now, rules_.master_timeout) : now;
-    acquires_.close(now);
+    operations_.for_each([&](operation& wanted) { end(wanted, errc::closed, now); });
     claims_.for_each([&](claim& lease) {
         if (lease.is_held()) {
-            holders_.lose_if(lease, loss_reason::closed, now);
+            decided(lease, lease.stop(loss_reason::closed), now);
         }
     });
     queries_.end_all();
@@ -65,11 +69,11 @@ void engine::finish_closing(time_point now) {
     }
     life_ = life::closed;
     close_by_ = forever;
-    removals_.stop();
-    acquires_.end_finished(forever);
+    limits_.clear_due();
+    end_finished(forever);
     masters_.stop("the manager was closed", now);
     claims_.for_each([&](claim& ended) {
-        if (ended.acts() || (ended.is_ending() && ended.ending().wanted())) {
+        if (ended.acts() || (ended.is_ending() && ended.result_wanted())) {
             host_.removed(ended, release_result::uncertain);
         }
         timers_.cancel(ended.wake);
@@ -78,9 +82,11 @@ void engine::finish_closing(time_point now) {
     host_.closed();
 }
 
+// --- Events
+
 void engine::opened(std::size_t link, time_point now) {
     masters_.opened(link, now);
-    sender_.write_soon();
+    wire_.write_soon();
 }
 
 void engine::closed(std::size_t link, std::string_view why, time_point now) {
@@ -98,7 +104,7 @@ void engine::received(std::size_t link, std::span<const char> bytes, time_point 
     }
     // The connection may have queued commands of its own, such as a handshake.
     if (!masters_.output(link).empty()) {
-        sender_.write_soon();
+        wire_.write_soon();
     }
     end_of_event(now);
 }
@@ -111,14 +117,14 @@ void engine::written(std::size_t link, std::size_t bytes, time_point now) {
 }
 
 void engine::end_of_event(time_point now) {
-    if (acquires_.finishing()) {
-        acquires_.end_finished(now);
+    if (!finishing_.empty()) {
+        end_finished(now);
     }
     finish_closing(now);
 }
 
 time_point engine::next_due() const noexcept {
-    return std::min({timers_.next(), masters_.next_due(), removals_.next_due(), close_by_});
+    return std::min({timers_.next(), masters_.next_due(), limits_.due(), close_by_});
 }
 
 void engine::time_passed(time_point now) {
@@ -139,16 +145,23 @@ void engine::time_passed(time_point now) {
             ++fired;
         }
     }
-    removals_.time_passed(now);
+    if (now >= limits_.due()) {
+        limits_.clear_due();
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            send_pending(i, now);
+        }
+    }
     end_of_event(now);
     masters_.refresh_due();
-    sender_.write_soon(); // PING, INFO
+    wire_.write_soon(); // PING, INFO
 }
 
 void engine::fire(const timer& due, time_point now) {
     switch (due.owner) {
     case timer_owner::operation:
-        acquires_.due(due.subject, now);
+        if (operation* const wanted = operations_.find(due.subject)) {
+            acquire_due(*wanted, now);
+        }
         break;
     case timer_owner::query:
         queries_.due(due.subject);
@@ -158,87 +171,121 @@ void engine::fire(const timer& due, time_point now) {
         break;
     case timer_owner::claim:
         if (claim* const owner = claims_.find(due.subject)) {
-            if (owner->is_held()) {
-                holders_.lose_if(*owner, leases_.due(*owner, now), now);
-            } else if (owner->is_lost()) {
-                holders_.end_lost(*owner, now);
-            } else if (owner->is_ending()) {
-                removals_.due(*owner, now);
-            }
+            claim_due(*owner, now);
         }
         break;
     }
 }
 
-void engine::release(handle name, time_point now) {
-    claim* const lease = claims_.find(name);
-    if (lease == nullptr || !lease->acts()) {
-        return; // its removal has started
+void engine::claim_due(claim& one, time_point now) {
+    if (one.is_ending()) {
+        removal_due(one, now);
+        return;
     }
-    if (lease->is_lost()) {
-        closing_moved(now);
+    if (one.is_lost()) {
+        end_lost(one, now);
+        return;
     }
-    holders_.release(*lease, now);
-    finish_closing(now);
-}
-
-bool engine::abandon(handle name) {
-    claim* const lease = claims_.find(name);
-    if (lease == nullptr || !lease->acts()) {
-        return false;
-    }
-    holders_.abandon(*lease);
-    if (life_ == life::closing && !waits_to_close()) {
-        close_by_ = never; // the next event ends the closing
-    }
-    return true;
-}
-
-void engine::extend(handle name, std::chrono::milliseconds ttl, time_point now) {
-    claim* const lease = claims_.find(name);
-    if (lease != nullptr && lease->is_held()) { // else its end has been reported
-        leases_.extend(*lease, ttl, now);
+    for (steps what = steps::none; one.is_held() && what != steps::later;) {
+        master_set silent = 0;
+        what = one.due(silent, at(now));
+        for (const std::size_t i : each_of(silent)) {
+            ++masters_.counters(i).extend_votes[vote::timed_out];
+        }
+        decided(one, what, now); // it may end here
+        if (has(what, steps::renew)) {
+            return;
+        }
     }
 }
 
-std::vector<master_vote> engine::describe(const ballots& votes, time_point now) const {
-    return core::describe(votes, rules_, masters_, now);
+// --- What claims decide
+
+void engine::answered(claim& owner, const arrival& at, const answer& got) {
+    const command_kind kind = at.command.kind;
+    if (wrong::older_grant_counted && kind == command_kind::acquire && owner.ended()) {
+        count_for_newer(owner, at, got);
+        return;
+    }
+    const master& one = masters_[at.master];
+    const told from{
+        .master = at.master,
+        .kind = kind,
+        .epoch = at.command.round,
+        .fit = one.is_fit(),
+        .quarantined = one.link->quarantined(at.now),
+        .counts = kind != command_kind::remove || masters_.is_known_member(at.master)};
+    const steps what = owner.answered(from, got, this->at(at.now));
+    if (has(what, steps::counted)) {
+        ++(masters_.counters(at.master).*counts_of(kind))[got.said];
+        if (wrong::set_then_pexpire && owner.is_asking() && got.said == vote::granted) {
+            const std::string ttl = std::to_string(owner.ttl().count());
+            wire_.send(
+                at.master, {"PEXPIRE", owner.key(), ttl}, {.kind = command_kind::ping}, at.now);
+        }
+    }
+    if (what == steps::counted) {
+        return;
+    }
+    if (kind == command_kind::remove) {
+        removal_answered(owner, at.master, what, at.now);
+    } else {
+        decided(owner, what, at.now);
+    }
+}
+
+// The one place where a decision of a claim becomes an action.
+void engine::decided(claim& one, steps what, time_point now) {
+    if (has(what, steps::ask_others)) {
+        what = ask_others(one, now);
+    }
+    if (has(what, steps::mend)) {
+        const master_set where = rules_.guarded()
+                                     ? masters_.healing(one.ttl_of(command_kind::heal), now)
+                                     : master_set{0};
+        what |= one.mend(where, at(now));
+    }
+    if (has(what, steps::heal)) {
+        for (const std::size_t i : each_of(one.to())) {
+            wire_.send_alone(one, command_kind::heal, i, now);
+        }
+    }
+    if (has(what, steps::raise)) {
+        raise(one, has(what, steps::anew), now);
+    }
+    if (has(what, steps::won | steps::failed)) {
+        if (operation* const wanted = operations_.find(one.wanted_by)) {
+            has(what, steps::won) ? win(*wanted, one, now) : fail(*wanted, one, one.why(), now);
+        }
+        return;
+    }
+    if (has(what, steps::deadline)) {
+        host_.lease_changed(one);
+    }
+    if (has(what, steps::stop)) {
+        lose(one, now);
+        return;
+    }
+    if (has(what, steps::warn)) {
+        host_.held_long(one);
+    }
+    if (has(what, steps::renew)) {
+        what |=
+            start_extension(one, one.ttl(), false, now) ? steps::later : one.give_up_round(at(now));
+    }
+    if (has(what, steps::round_over)) {
+        report_round(one);
+        start_wanted(one, now);
+    }
+    if (has(what, steps::later)) {
+        timers_.set(one.wake, one.next_due(now));
+    }
 }
 
 metrics engine::count() const {
     metrics out = core::count(counters_, claims_, rules_, masters_);
-    out.waiting = acquires_.size();
+    out.waiting = operations_.size();
     return out;
-}
-
-std::chrono::milliseconds engine::ttl_limit() const {
-    return masters_.ttl_limit();
-}
-
-void engine::look_at_limit(time_point now) {
-    if (life_ == life::running) {
-        sender_.introduce_all_again(now);
-    }
-}
-
-health engine::examine(time_point now) const {
-    return core::examine(rules_, masters_, running(), now);
-}
-
-void engine::cancel(handle acquire, time_point now) {
-    acquires_.cancel(acquire, now);
-    end_of_event(now);
-}
-
-bool engine::writes(handle name) const {
-    const claim* const lease = claims_.find(name);
-    return lease != nullptr && lease->is_held() && lease->form == lock_form::writer;
-}
-
-void engine::downgrade(handle name, time_point now) {
-    if (writes(name)) { // else its end has been reported
-        holders_.downgrade(*claims_.find(name), now);
-    }
 }
 
 } // namespace redlock::core

@@ -1,28 +1,31 @@
-// The engine: all masters and all operations of one lock manager. It decides; it does no I/O, reads
-// no clock and owns no thread. Input: events with a timestamp. Output: requests and reports to the
-// host, the implementation of `engine_callbacks`.
+// The engine: all masters and all acquires of one lock manager. It does no I/O, reads no clock and
+// owns no thread. Input: events with a timestamp. Output: requests and reports to the host, the
+// implementation of `engine_callbacks`.
 //
-// It passes what one part has decided, and timers, to the others. `acquires` makes locks out of
-// attempts, with `attempts`, `waiting` and `slot_scans`; `leases` keeps what was won, `removals`
-// removes what has ended; `replies` says which claim a reply belongs to, `queries` answers
-// questions. Replies go to the part that has sent the command (`receiver`).
+// It is the only type that acts. What an event means is decided by the type that owns the data: a
+// `claim` for one token on the masters, a `wait_queue` for the waiters of one resource, `masters`
+// for the votes of masters. The engine executes what they return: it sends commands by the `wire`,
+// sets timers and reports.
 
 #pragma once
 
-#include "acquires.hpp"
-#include "attempts.hpp"
-#include "core/masters/audience.hpp"
-#include "essentials.hpp"
-#include "holders.hpp"
-#include "leases.hpp"
+#include "core/base/pool.hpp"
+#include "core/base/timers.hpp"
+#include "core/locks/claim.hpp"
+#include "core/locks/removal_limits.hpp"
+#include "core/locks/wire.hpp"
+#include "core/masters/masters.hpp"
+#include "core/masters/settings.hpp"
+#include "core/waiting/operation.hpp"
+#include "core/waiting/wait_queues.hpp"
+#include "engine_callbacks.hpp"
+#include "fair_queue.hpp"
 #include "masters_report.hpp"
 #include "queries.hpp"
-#include "removals.hpp"
-#include "replies.hpp"
 #include "slot_scans.hpp"
-#include "waiting.hpp"
 
 #include <redlock/diagnostics.hpp>
+#include <redlock/metrics.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -36,7 +39,21 @@
 
 namespace redlock::core {
 
-class engine final : private connection_events, private subscriber_events, private reply_events {
+/// The arguments of an acquire or an attach.
+struct acquire_request {
+    std::uint64_t cookie = 0;
+    std::string_view resource = {};
+    acquire_options options = {};
+    std::string_view token = {}; // of the lock to attach to, or the caller's own (single attempt)
+    bool attaches = false;
+    bool default_ttl = false;                    // the ttl is shortened to the quorum's max_ttl
+    lock_form form = lock_form::exclusive;       // the others are for the guarded protocol
+    std::span<const std::string> resources = {}; // of the form `all`: sorted, none twice
+    std::uint32_t slots = 0;                     // any slot of the pool of that name and size
+    std::uint32_t wants = 1; // number of slots, all or none; more than one in the guarded protocol
+};
+
+class engine final : connection_events, subscriber_events, wire_events, receiver {
 public:
     engine(settings rules, engine_callbacks& outside);
     ~engine();
@@ -70,14 +87,10 @@ public:
     /// \name Requests of callers, with validated arguments
     /// \{
     /// An acquire or an attach. The result is reported by `acquired` or `not_acquired`.
-    handle acquire(const acquire_request& request, time_point now) {
-        return acquires_.begin(request, refusal(), now);
-    }
+    handle acquire(const acquire_request& request, time_point now);
     void cancel(handle acquire, time_point now);
     /// Whether this acquire is queued and has never made an attempt.
-    bool has_sent_nothing(handle acquire) const noexcept {
-        return acquires_.has_sent_nothing(acquire);
-    }
+    bool has_sent_nothing(handle acquire) const noexcept;
     void extend(handle lease, std::chrono::milliseconds ttl, time_point now);
     /// Whether this is the lease of a writer.
     bool writes(handle lease) const;
@@ -96,20 +109,18 @@ public:
         scans_.ask(cookie, pool, slots, now);
     }
     /// Reports notifications of this lock by `heard` until `unlisten` was called as often.
-    void listen(std::string_view resource, time_point now) {
-        waiting_.listen(resource, running(), now);
-    }
-    void unlisten(std::string_view resource, time_point now) { waiting_.unlisten(resource, now); }
+    void listen(std::string_view resource, time_point now);
+    void unlisten(std::string_view resource, time_point now);
     /// \}
 
     /// Returns the bytes to be written. Call `written` after taking some.
-    std::string& output(std::size_t link) { return sender_.output(link); }
+    std::string& output(std::size_t link) { return wire_.output(link); }
 
     /// Formats the commands that were queued. `output` does it as well.
-    void flush() { sender_.flush(); }
+    void flush() { wire_.flush(); }
 
     /// Whether output may have been queued since the last call.
-    bool wants_write() noexcept { return sender_.wants_write(); }
+    bool wants_write() noexcept { return wire_.wants_write(); }
 
     std::size_t size() const noexcept { return masters_.size(); }
     bool running() const noexcept { return life_ == life::running; }
@@ -120,13 +131,15 @@ public:
 
     const settings& rules() const noexcept { return rules_; }
     metrics count() const;
-    health examine(time_point now) const;
+    health examine(time_point now) const { return core::examine(rules_, masters_, running(), now); }
     /// The longest ttl that this client may use. 0: not known yet.
-    std::chrono::milliseconds ttl_limit() const;
+    std::chrono::milliseconds ttl_limit() const { return masters_.ttl_limit(); }
     /// An argument was refused because of it: it may be longer by now.
     void look_at_limit(time_point now);
     /// Describes votes as text.
-    std::vector<master_vote> describe(const ballots& votes, time_point now) const;
+    std::vector<master_vote> describe(const ballots& votes, time_point now) const {
+        return core::describe(votes, rules_, masters_, now);
+    }
 
 private:
     enum class life : std::uint8_t { created, running, closing, closed };
@@ -138,7 +151,7 @@ private:
     void noted(std::size_t master, std::string_view text) override { log_.noted(master, text); }
     void clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) override;
     void publish_refused(std::size_t master, time_point now) override;
-    void record_changes() override { sender_.flush(); }
+    void record_changes() override { wire_.flush(); }
     void random(std::span<unsigned char> out) override { host_.random(out); }
 
     // subscriber_events
@@ -150,55 +163,154 @@ private:
         std::string_view release,
         time_point now) override;
 
-    // reply_events
+    // wire_events
     void answered(claim& owner, const arrival& at, const answer& got) override;
-    void removed(const arrival& at, std::span<const batch::item> locks) override {
-        if (removals_.removed(at, locks)) {
-            closing_moved(at.now);
-        }
-    }
-    void again(claim& owner, const arrival& at, const answer& got) override;
+    void removed(const arrival& at, std::span<const frame::item> locks) override;
+    void again(claim& owner, const arrival& at, bool alone) override;
     void voters_changed(const admission_change& change, time_point now) override;
 
-    void members_changed(time_point now);
-    void notifications_changed(time_point now);
+    // receiver: of scans and tickets, and of PTTL for a waiter
+    void replied(const arrival& at, const reply* got) override;
+
+    // engine.cpp
+    const circumstances& at(time_point now) noexcept {
+        here_.now = now;
+        return here_;
+    }
+    /// After a change of the masters.
+    void look_around() noexcept {
+        here_.majority = masters_.majority();
+        here_.voters = masters_.voters();
+        here_.up = masters_.up();
+        here_.retry_floor = masters_.retry_floor();
+    }
+    void decided(claim& one, steps what, time_point now);
     void fire(const timer& due, time_point now);
+    void claim_due(claim& one, time_point now);
     void end_of_event(time_point now);
     void finish_closing(time_point now);
     bool waits_to_close() const noexcept {
-        return acquires_.finishing() || waiting_.leaving() || holders_.lost() > 0
-               || removals_.under_way();
+        return !finishing_.empty() || turns_.leaving() || lost_ > 0 || limits_.under_way();
     }
     void closing_moved(time_point now) noexcept {
         if (life_ == life::closing) {
             close_by_ = later(now, rules_.master_timeout);
         }
     }
-    std::optional<errc> refusal() const noexcept {
-        return running() ? std::nullopt
-                         : std::optional(closing() ? errc::closed : errc::not_running);
+
+    // masters_events.cpp
+    void members_changed(time_point now);
+    void notifications_changed(time_point now);
+    void introduce_all_again(time_point now);
+    template <typename F>
+    void for_each_front(F f);
+
+    // acquires.cpp: an acquire from its beginning to its end
+    void name_keys(operation& wanted, const acquire_request& request) const;
+    void act(operation& wanted, next_step next, time_point now);
+    void acquire_due(operation& wanted, time_point now);
+    void time_out(operation& wanted, time_point now);
+    void end(operation& wanted, std::optional<errc> why, time_point now);
+    void finish(operation& wanted, time_point now);
+    void finish_if_on_wire(operation& wanted, time_point now);
+    void end_finished(time_point now);
+    void drop_intent(operation& wanted, time_point now);
+    bool on_wire(const claim& ended) const noexcept;
+
+    // attempts.cpp: from its first command to its result
+    claim& new_claim();
+    claim& make_claim(operation& wanted, std::string_view token, time_point now);
+    void try_it(operation& wanted, time_point now, std::string_view token = {});
+    void attach(operation& wanted, std::string_view token, time_point now);
+    void refuse_absent(claim& attempt, vote_counts master_metrics::*counts);
+    void ask(operation& wanted, claim& attempt, std::size_t arbiter, time_point now);
+    steps ask_others(claim& attempt, time_point now);
+    void raise(claim& attempt, bool anew, time_point now);
+    void win(operation& wanted, claim& attempt, time_point now);
+    void fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
+    void pause_or_finish(operation& wanted, claim& attempt, time_point now);
+    void count_for_newer(const claim& ended, const arrival& at, const answer& got);
+
+    // slots.cpp: an acquire of slots of a pool
+    void start_scan(operation& wanted, time_point now);
+    void end_scan(operation& wanted);
+    void slots_found(operation& wanted, slot_scan& asking, time_point now);
+    next_step no_slot(operation& front, time_point now);
+    void look_on(wait_queue& waiters, operation& served, const claim& won, time_point now);
+    bool try_next_slot(operation& wanted, claim& attempt, time_point now);
+
+    // holders.cpp: a lease from its grant to its end
+    void extend(claim& lease, std::chrono::milliseconds ttl, time_point now);
+    bool
+    start_extension(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now);
+    void start_wanted(claim& lease, time_point now);
+    void report_round(claim& lease);
+    void end_extensions(claim& lease, errc why);
+    void release(claim& lease, time_point now);
+    bool hand_off(claim& lease, time_point now);
+    void lose(claim& lease, time_point now);
+    void end_lost(claim& lease, time_point now);
+
+    // removals.cpp: what must be removed from the masters
+    void remove(claim& ended, time_point now);
+    void send_removal(claim& ended, master_set to, time_point now);
+    void send_pending(std::size_t master, time_point now);
+    void removal_answered(claim& ended, std::size_t master, steps what, time_point now);
+    steps settle(claim& ended, time_point now);
+    void settled(claim& ended, steps what, time_point now);
+    void report_removal(claim& ended);
+    void removal_due(claim& ended, time_point now);
+
+    // waiting.cpp: the waiters of this process
+    static operation* front_of(const wait_queue& waiters) noexcept {
+        return static_cast<operation*>(waiters.front());
     }
+    wait_queue* queue_of(const claim& of) noexcept {
+        return queues_.find(of.waiting_form(), of.queue_key());
+    }
+    wait_view view_of(const wait_queue& waiters, time_point now);
+    const claim* held_here(const wait_queue& waiters);
+    void wake(const wait_queue& waiters, time_point due);
+    next_step join(operation& wanted, time_point now);
+    void leave(operation& wanted, time_point now);
+    void end_if_unused(wait_queue& waiters);
+    next_step pause_over(operation& front, time_point now);
+    void pause(operation& front, time_point until, time_point now);
+    time_point retry_at(operation& front, const claim& attempt, time_point now);
+    bool watch(wait_queue& waiters, time_point now);
+    void ask_lease_left(operation& front, const claim& attempt, time_point now);
+    void lease_left(operation* wanted, const arrival& at, const reply* answered);
+    bool take_turn(operation& front, time_point now);
+    void turn_answered(const arrival& at, const reply* answered);
+    next_step wait_for_turn(operation& front, const answer& got, time_point now);
+    void notified(wait_queue& mine, std::size_t master, std::string_view release, time_point now);
+
+    // releases.cpp: what the end of a lease of this process means to waiters
+    next_step yield(operation& front, time_point now);
+    time_point yields_until(lock_form form, std::string_view key) noexcept;
+    operation* next_owner(claim& lease, time_point now);
+    void lease_ended(const claim& lease, time_point now);
 
     settings rules_;
     engine_callbacks& host_;
     jitter random_;
     metrics counters_;
     timers timers_;
-    audience audience_;
     masters masters_;
+    circumstances here_{never, rules_, 0, 0, 0, {}, random_};
     mutable pool<claim> claims_;
-    essentials essentials_{rules_, masters_, sender_, timers_, claims_, random_, counters_, host_};
-    replies replies_;
-    sender sender_;
-    acquires acquires_;
-    queries queries_{essentials_};
-    slot_scans scans_{essentials_, acquires_};
-    leases leases_{essentials_};
-    removals removals_{essentials_};
-    attempts attempts_{essentials_};
-    waiting waiting_{essentials_, acquires_};
-    holders holders_;
-    master_log log_{essentials_};
+    wire wire_{rules_, masters_, claims_, *this};
+    pool<operation> operations_;
+    wait_queues queues_{masters_};
+    tools tools_{rules_, masters_, wire_, timers_, host_};
+    fair_queue turns_{tools_, *this};
+    queries queries_{tools_};
+    slot_scans scans_{tools_, *this};
+    master_log log_{tools_};
+    removal_limits limits_;
+    std::vector<handle> finishing_; // failed acquires whose rollback is not sent yet
+    std::size_t lost_ = 0;          // lost leases that their holders have not ended
+    bool outage_reported_ = false;  // in the log, since the last time when a majority was admitted
     life life_ = life::created;
     time_point close_by_ = forever;
 };

@@ -47,7 +47,7 @@ void fair_queue::call(
     const script& what,
     std::string_view argument,
     time_point now) {
-    sender_.flush();
+    wire_.flush();
     const queue_ticket& place = waiters.place;
     const command_variant how =
         masters_[place.queue_master].link->commands().of(lock_form::exclusive, kind);
@@ -55,7 +55,7 @@ void fair_queue::call(
     assign_queue_key(queue, rules_.key_prefix, resource_of(waiters.key, rules_.key_prefix));
     std::string places;
     assign_places_key(places, queue);
-    sender_.send(
+    wire_.send(
         place.queue_master,
         {verb(how), body(how, what), "3", waiters.key, queue, places, place.waiter, argument},
         {.kind = kind, .how = how, .round = place.round, .to = &replies_, .subject = waiters.self},

@@ -11,7 +11,7 @@
 #include "core/bytes/answer.hpp"
 #include "core/bytes/scripts.hpp"
 #include "core/waiting/wait_queue.hpp"
-#include "essentials.hpp"
+#include "tools.hpp"
 
 #include <cstddef>
 #include <string_view>
@@ -19,12 +19,10 @@
 namespace redlock::core {
 
 /// Sends the requests of this process, and reads the replies.
-class fair_queue : essentials {
+class fair_queue : tools {
 public:
     /// `replies`: receives them, and passes them to `answered`.
-    fair_queue(const essentials& with, receiver& replies) noexcept
-        : essentials(with),
-          replies_(replies) {}
+    fair_queue(const tools& with, receiver& replies) noexcept : tools(with), replies_(replies) {}
 
     /// Requests the turn of the front. Returns false if it continues without one: it wants no
     /// order, or no master keeps the queue.

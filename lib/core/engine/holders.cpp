@@ -1,69 +1,241 @@
-#include "holders.hpp"
+// A lease from its grant to its end: extensions, and what becomes of it by its holder's doing or by
+// a loss. After a loss the holder may still act, so the keys stay until it releases the lease, or
+// until the last deadline that it was shown.
 
 #include "core/base/decisions.hpp"
+#include "core/bytes/keys.hpp"
+#include "engine.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <string>
 
 namespace redlock::core {
 
-void holders::release(claim& lease, time_point now) {
-    if (lease.is_lost()) {
-        end_lost(lease, now);
-        return;
-    }
-    leases_.end(lease, errc::released, now);
-    const bool late = now >= lease.held().held_until(); // and the timer has not fired yet
-    if (wrong::old_holder_releases && !late) {          // so the key is still its own
-        for (const std::size_t i : each_of(masters_.up())) {
-            sender_.send(i, {"DEL", lease.key}, {.kind = command_kind::ping}, now);
-        }
-    }
-    if (late || !acquires_.hand_off(lease, now)) {
-        wrong::own_queue_not_notified ? void() : waiting_.ended(lease, now);
-        removals_.begin(lease, now);
+// --- Extensions
+
+void engine::extend(handle name, std::chrono::milliseconds ttl, time_point now) {
+    claim* const lease = claims_.find(name);
+    if (lease != nullptr && lease->is_held()) { // else its end has been reported
+        extend(*lease, ttl, now);
     }
 }
 
-void holders::abandon(claim& lease) {
-    lost_ -= lease.is_lost() ? 1U : 0U;
-    if (lease.is_held()) {
-        leases_.end_extensions(lease, errc::released);
+void engine::extend(claim& lease, std::chrono::milliseconds ttl, time_point now) {
+    lease.want(ttl);
+    start_wanted(lease, now);
+    timers_.set(lease.wake, lease.next_due(now));
+}
+
+void engine::start_wanted(claim& lease, time_point now) {
+    for (auto ttl = lease.next_wanted(); ttl.count() != 0; ttl = lease.next_wanted()) {
+        if (start_extension(lease, ttl, true, now)) {
+            return;
+        }
+        lease.give_up_round(at(now));
+        report_round(lease);
     }
-    timers_.cancel(lease.wake);
-    wait_queue* const mine = waiting_.find(lease);
-    claims_.destroy(lease);
-    if (mine != nullptr) {
-        waiting_.abandoned(*mine);
+}
+
+// Returns false if too few masters can be asked.
+bool engine::start_extension(
+    claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now) {
+    if (const auto limit = masters_.renewal_limit(); !asked_for && limit.count() != 0) {
+        ttl = std::min(ttl, limit); // it was lowered since
     }
+    lease.extend(ttl, asked_for, at(now));
+    master_set to = 0;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        const master& one = masters_[i];
+        // A master in quarantine is asked as well: a key that is still there excludes all other
+        // owners.
+        const bool remembers = rules_.guarded() && one.otherwise == vote::quarantined;
+        const bool takes = masters_.takes(i, ttl);
+        if ((!one.admitted && !remembers) || !takes) {
+            const vote instead = takes ? one.otherwise : vote::error;
+            lease.skip(i, instead, one.is_fit());
+            ++masters_.counters(i).extend_votes[instead];
+        } else if (lease.extends_on(i, rules_.guarded())) {
+            to |= set_of(i);
+        }
+    }
+    if (lease.may_send(command_kind::extend, lease.epoch_of(command_kind::extend), now)) {
+        wire_.add(lease, command_kind::extend, to, now);
+    }
+    if (!asked_for) {
+        host_.renewing(lease);
+    }
+    return static_cast<std::size_t>(std::popcount(to)) >= masters_.majority();
+}
+
+void engine::report_round(claim& lease) {
+    ++(lease.extended() ? counters_.renewed : counters_.renewals_failed);
+    const auto error = lease.extended() ? std::nullopt : std::optional(errc::no_quorum);
+    lease.asked_for() ? host_.extended(lease, error) : host_.renewed(lease, error);
+}
+
+void engine::end_extensions(claim& lease, errc why) {
+    for (std::size_t left = lease.drop_wanted(); left > 0; --left) {
+        host_.extended(lease, why);
+    }
+}
+
+bool engine::writes(handle name) const {
+    const claim* const lease = claims_.find(name);
+    return lease != nullptr && lease->is_held() && lease->form() == lock_form::writer;
 }
 
 // From now on the lease counts as a reader's, whatever the masters reply. Each master converts the
 // key at the next extension, of which the first is sent now. Until then the writer's key counts as
 // the reader's vote, because it also excludes other writers.
-void holders::downgrade(claim& lease, time_point now) {
-    waiting_.downgraded(lease, now);
-    lease.form = lock_form::shared;
-    leases_.extend(lease, lease.ttl, now);
+void engine::downgrade(handle name, time_point now) {
+    if (!writes(name)) {
+        return; // its end has been reported
+    }
+    claim& lease = *claims_.find(name);
+    lease_ended(lease, now); // other writers have to ask
+    if (wait_queue* const writers = queue_of(lease)) {
+        writers->forget(); // its token is published again later
+    }
+    lease.downgrade();
+    extend(lease, lease.ttl(), now);
 }
 
-void holders::lose_if(claim& lease, leases::loss lost, time_point now) {
-    if (!lost) {
-        return;
+// --- The end
+
+void engine::release(handle name, time_point now) {
+    claim* const lease = claims_.find(name);
+    if (lease == nullptr || !lease->acts()) {
+        return; // its removal has started
     }
-    leases_.lose(lease, *lost, now);
+    if (lease->is_lost()) {
+        closing_moved(now);
+        end_lost(*lease, now);
+    } else {
+        release(*lease, now);
+    }
+    finish_closing(now);
+}
+
+void engine::release(claim& lease, time_point now) {
+    counters_.hold.add(now - lease.held_since());
+    end_extensions(lease, errc::released);
+    const bool late = now >= lease.held_until(); // and the timer has not fired yet
+    if (wrong::old_holder_releases && !late) {   // so the key is still its own
+        for (const std::size_t i : each_of(masters_.up())) {
+            wire_.send(i, {"DEL", lease.key()}, {.kind = command_kind::ping}, now);
+        }
+    }
+    if (late || !hand_off(lease, now)) {
+        wrong::own_queue_not_notified ? void() : lease_ended(lease, now);
+        remove(lease, now);
+    }
+}
+
+// The keys of a released lease stay for the next waiter of this process. Returns false if nobody
+// gets it.
+bool engine::hand_off(claim& lease, time_point now) {
+    operation* const chosen = closing() ? nullptr : next_owner(lease, now);
+    if (chosen == nullptr) {
+        return false;
+    }
+    operation& next = *chosen;
+    if (next.stage == operation::phase::attempting) {
+        claim& attempt = *claims_.find(next.attempt);
+        if (attempt.is_slot()) {
+            attempt.announce(); // it may have the key of another slot
+        }
+        remove(attempt, now);
+    }
+    end_scan(next);
+    ++counters_.local_handoffs;
+    ++counters_.released;
+    host_.removed(lease, release_result::released);
+    const time_point deadline = lease.deadline();
+    const steps what = lease.hand_to(
+        next.self,
+        {.ttl = next.options.ttl,
+         .min_validity = next.options.min_validity,
+         .patience = next.wait_until > next.began ? next.wait_until : forever},
+        at(now));
+    next.attempt = lease.self;
+    if (what != steps::won) { // a raise
+        next.stage = operation::phase::attempting;
+        ++next.attempts;
+        timers_.cancel(lease.wake);
+        timers_.set(
+            next.wake, std::min({later(now, rules_.master_timeout), deadline, next.wait_until}));
+    }
+    decided(lease, what, now);
+    return true;
+}
+
+// Another process may release it at any time. The front of its waiters asks at once: it is refused,
+// so it subscribes and learns how long the lease lasts.
+bool engine::abandon(handle name) {
+    claim* const lease = claims_.find(name);
+    if (lease == nullptr || !lease->acts()) {
+        return false;
+    }
+    if (lease->is_held()) {
+        end_extensions(*lease, errc::released);
+    } else {
+        --lost_;
+    }
+    timers_.cancel(lease->wake);
+    wait_queue* const mine = queue_of(*lease);
+    claims_.destroy(*lease);
+    if (mine != nullptr) {
+        mine->handed_since = never;
+        if (mine->empty()) {
+            end_if_unused(*mine);
+        } else if (mine->front()->stage == waiter::phase::paused) {
+            wake(*mine, never);
+        }
+    }
+    if (life_ == life::closing && !waits_to_close()) {
+        close_by_ = never; // the next event ends the closing
+    }
+    return true;
+}
+
+void engine::lose(claim& lease, time_point now) {
+    const loss_reason reason = lease.loss();
+    ++counters_.lost;
+    ++counters_.lost_by[reason];
+    counters_.hold.add(now - lease.held_since());
+    if (host_.logs(log_level::error)) {
+        host_.log(
+            log_level::error,
+            shown(lease.form(), lease.key(), rules_.key_prefix)
+                + ": lost: " + std::string(to_string(reason)));
+    }
+    host_.lease_lost(lease, reason);
+    end_extensions(lease, reason == loss_reason::closed ? errc::closed : errc::lost);
+    lease.lose();
     ++lost_;
-    if (wrong::removed_at_stop || now >= lease.believed_until) {
+    if (wrong::removed_at_stop || now >= lease.believed_until()) {
         end_lost(lease, now);
         return;
     }
-    waiting_.lost(lease, now);
-    timers_.set(lease.wake, lease.believed_until);
+    // Waiters wait for its removal, but its keys may be gone earlier.
+    wait_queue* const mine = queue_of(lease);
+    if (mine != nullptr && !mine->pool) {
+        mine->holder = lease.self;
+        operation* const front = front_of(*mine);
+        if (front != nullptr && front->stage == operation::phase::paused) {
+            watch(*mine, now);
+            pause(*front, lease.acts_until(), now);
+        }
+    }
+    timers_.set(lease.wake, lease.next_due(now));
 }
 
-void holders::end_lost(claim& lease, time_point now) {
+// The holder of a lost lease has ended it, or must have stopped.
+void engine::end_lost(claim& lease, time_point now) {
     --lost_;
-    wrong::own_queue_not_notified ? void() : waiting_.ended(lease, now);
-    removals_.begin(lease, now);
+    wrong::own_queue_not_notified ? void() : lease_ended(lease, now);
+    remove(lease, now);
 }
 
 } // namespace redlock::core

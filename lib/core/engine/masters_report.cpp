@@ -39,8 +39,7 @@ count(metrics counters, pool<claim>& claims, const settings& rules, const master
     claims.for_each([&](const claim& one) {
         out.held += one.is_held() ? 1U : 0U;
         if (one.is_ending()) {
-            out.pending_removals +=
-                static_cast<std::size_t>(std::popcount(one.ending().overdue(one)));
+            out.pending_removals += one.overdue();
         }
     });
     for (const master& one : masters) {

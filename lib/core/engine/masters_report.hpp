@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "essentials.hpp"
+#include "tools.hpp"
 
 #include <redlock/diagnostics.hpp>
 
@@ -23,9 +23,9 @@ metrics count(metrics counters, pool<claim>& claims, const settings& rules, cons
 health examine(const settings& rules, const masters& masters, bool running, time_point now);
 
 /// The lines of the log about masters.
-class master_log : essentials {
+class master_log : tools {
 public:
-    explicit master_log(const essentials& with) noexcept : essentials(with) {}
+    explicit master_log(const tools& with) noexcept : tools(with) {}
 
     void noted(std::size_t master, std::string_view text) const;
     void clock_stepped(std::size_t master, std::chrono::microseconds by) const;

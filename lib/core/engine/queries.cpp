@@ -84,7 +84,7 @@ void query::decide(master_set members, std::size_t quorum) {
 }
 
 void queries::ask(std::uint64_t cookie, std::string_view resource, time_point now) {
-    sender_.flush(); // commands that were queued before must be executed first
+    wire_.flush(); // commands that were queued before must be executed first
     query& asked = queries_.create();
     asked.wake.owner = timer_owner::query;
     asked.wake.subject = asked.self.index;
@@ -103,9 +103,9 @@ void queries::ask(std::uint64_t cookie, std::string_view resource, time_point no
         }
         asked.asked();
         sent_command what{.kind = command_kind::get, .to = this, .subject = asked.self};
-        sender_.send(i, {"GET", key}, what, now);
+        wire_.send(i, {"GET", key}, what, now);
         what.kind = command_kind::pttl;
-        sender_.send(i, {"PTTL", key}, what, now);
+        wire_.send(i, {"PTTL", key}, what, now);
     }
     timers_.set(asked.wake, later(now, rules_.master_timeout));
     if (asked.complete()) {

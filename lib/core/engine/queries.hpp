@@ -5,7 +5,7 @@
 #include "core/base/validity.hpp"
 #include "core/bytes/command.hpp"
 #include "core/bytes/resp.hpp"
-#include "essentials.hpp"
+#include "tools.hpp"
 
 #include <redlock/diagnostics.hpp>
 
@@ -54,9 +54,9 @@ private:
     std::size_t pending_ = 0;
 };
 
-class queries : essentials, receiver {
+class queries : tools, receiver {
 public:
-    explicit queries(const essentials& with) noexcept : essentials(with) {}
+    explicit queries(const tools& with) noexcept : tools(with) {}
 
     /// Asks every connected master for the owner of a lock.
     void ask(std::uint64_t cookie, std::string_view resource, time_point now);

@@ -144,7 +144,7 @@ void slot_scans::ask(
 }
 
 void slot_scans::ask_masters(slot_scan& asking, time_point now) {
-    sender_.flush(); // a slot may be free after the removals of this turn
+    wire_.flush(); // a slot may be free after the removals of this turn
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         // The status of a pool includes masters that may not vote.
         const connection& link = *masters_[i].link;
@@ -181,7 +181,7 @@ void slot_scans::send(
     }
     std::string bytes;
     append_command(bytes, words);
-    sender_.send(
+    wire_.send(
         master,
         bytes,
         {.kind = command_kind::scan_slots,

@@ -6,9 +6,9 @@
 
 #include "core/bytes/command.hpp"
 #include "core/bytes/resp.hpp"
-#include "core/locks/claim_record.hpp"
+#include "core/locks/ballots.hpp"
 #include "core/waiting/slot_search.hpp"
-#include "essentials.hpp"
+#include "tools.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -91,12 +91,10 @@ private:
     std::vector<std::vector<std::optional<std::string>>> owners_;
 };
 
-class slot_scans : essentials {
+class slot_scans : tools {
 public:
     /// `replies`: receives them, and passes them to `answered`.
-    slot_scans(const essentials& with, receiver& replies) noexcept
-        : essentials(with),
-          replies_(replies) {}
+    slot_scans(const tools& with, receiver& replies) noexcept : tools(with), replies_(replies) {}
 
     /// \name Of an acquire, which sets the time limit and ends the scan
     /// \{

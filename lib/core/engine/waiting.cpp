@@ -1,13 +1,20 @@
-#include "waiting.hpp"
+// The waiters of this process: executes what their queues decide (wait_queue.hpp), with a timer for
+// each front.
+//
+// A front makes an attempt after a release notification, or when the lease that the votes reported
+// must have ended. Waiters that are notified of the same release first ask one and the same master,
+// the arbiter. Its reply costs the losers one command; only the winner sends commands to the other
+// masters.
 
 #include "core/base/decisions.hpp"
 #include "core/bytes/keys.hpp"
+#include "engine.hpp"
 
 #include <algorithm>
 
 namespace redlock::core {
 
-wait_view waiting::view_of(const wait_queue& waiters, time_point now) {
+wait_view engine::view_of(const wait_queue& waiters, time_point now) {
     const claim* const holder = held_here(waiters);
     return {
         .rules = rules_,
@@ -22,19 +29,19 @@ wait_view waiting::view_of(const wait_queue& waiters, time_point now) {
 
 // The lease of this process that a queue waits for, or null. A lost lease counts until its holder
 // has released it or must have stopped.
-const claim* waiting::held_here(const wait_queue& waiters) {
+const claim* engine::held_here(const wait_queue& waiters) {
     const claim* const holder = claims_.find(waiters.holder);
     return holder != nullptr && holder->acts() ? holder : nullptr;
 }
 
-void waiting::wake(const wait_queue& waiters, time_point due) {
+void engine::wake(const wait_queue& waiters, time_point due) {
     if (due != forever) {
         waiters.front()->hurried = true;
         timers_.set(waiters.front()->wake, due);
     }
 }
 
-waiting::step waiting::join(operation& wanted, time_point now) {
+next_step engine::join(operation& wanted, time_point now) {
     wait_queue* const found = queues_.find(wanted.form, wanted.key);
     wait_queue& mine = found != nullptr ? *found : queues_.create(wanted.form, wanted.key);
     mine.pool = wanted.slots != 0;
@@ -52,10 +59,10 @@ waiting::step waiting::join(operation& wanted, time_point now) {
         }
         pause(wanted, holder->acts_until(), now);
     }
-    return step::wait;
+    return next_step::wait;
 }
 
-void waiting::leave(operation& wanted, time_point now) {
+void engine::leave(operation& wanted, time_point now) {
     wait_queue* const mine = wanted.queue;
     if (mine == nullptr) {
         return;
@@ -71,7 +78,7 @@ void waiting::leave(operation& wanted, time_point now) {
         turns_.leave(*mine, now);
         if (mine->watched) {
             queues_.unwatch(*mine, now);
-            sender_.write_soon();
+            wire_.write_soon();
         }
         end_if_unused(*mine);
     } else if (!wrong::leaver_blocks_its_queue && was_front) {
@@ -86,20 +93,20 @@ void waiting::leave(operation& wanted, time_point now) {
 
 // An empty queue stays while a lease is held that it handed off: the next waiter waits for that
 // lease, and the series of local handoffs continues.
-void waiting::end_if_unused(wait_queue& waiters) {
+void engine::end_if_unused(wait_queue& waiters) {
     if (waiters.empty() && (waiters.handed_since == never || held_here(waiters) == nullptr)) {
         queues_.destroy(waiters);
     }
 }
 
-waiting::step waiting::due(operation& front, time_point now) {
+next_step engine::pause_over(operation& front, time_point now) {
     if (take_turn(front, now)) {
-        return step::wait;
+        return next_step::wait;
     }
     return front.queue->due(view_of(*front.queue, now));
 }
 
-void waiting::pause(operation& front, time_point until, time_point now) {
+void engine::pause(operation& front, time_point until, time_point now) {
     if (front.search) {
         front.search->stop();
     }
@@ -107,36 +114,16 @@ void waiting::pause(operation& front, time_point until, time_point now) {
     timers_.set(front.wake, mine.pause(until, view_of(mine, now), random_));
 }
 
-void waiting::time_out(operation& wanted, time_point now) {
-    if (const wait_queue* const mine = wanted.queue) {
-        const operation& first = *front_of(*mine);
-        const claim* const attempt =
-            first.stage == operation::phase::attempting ? claims_.find(first.attempt) : nullptr;
-        const bool outage =
-            attempt != nullptr && attempt->asking().asked_all()
-            && !attempt->asking().works(
-                *attempt, masters_.may_be_slow(attempt->asked_at, now), masters_.majority());
-        mine->time_out(wanted, outage ? &attempt->votes : nullptr, held_here(*mine) != nullptr);
-    }
-}
-
-void waiting::won(operation& wanted, const claim& lease, time_point now) {
-    wait_queue& mine = *wanted.queue;
-    mine.holder = mine.pool ? handle() : lease.self;
-    turns_.leave(mine, now);
-    leave(wanted, now);
-}
-
 // --- After an attempt ----------------------------------------------------------------------------
 
-time_point waiting::failed(operation& front, const claim& attempt, time_point now) {
+time_point engine::retry_at(operation& front, const claim& attempt, time_point now) {
     wait_queue& mine = *front.queue;
     if (front.outcome != errc::contended) {
         turns_.leave(mine, now); // so that other processes do not wait for it
     }
-    const bool full = attempt.asking().asked_all();
-    const std::optional<time_point> due = mine.failed(
-        full, attempt.asking().count().granted(), attempt.votes, view_of(mine, now), random_);
+    const bool full = attempt.asked_all();
+    const std::optional<time_point> due =
+        mine.failed(full, attempt.granted(), attempt.votes, view_of(mine, now), random_);
     if (due) {
         if (front.splits > 0) {
             watch(mine, now); // a process that releases the lock yields to subscribers only
@@ -150,49 +137,35 @@ time_point waiting::failed(operation& front, const claim& attempt, time_point no
     return mine.refused(missed, attempt.votes, view_of(mine, now), random_);
 }
 
-waiting::step waiting::no_slot(operation& front, time_point now) {
-    wait_queue& mine = *front.queue;
-    mine.found(front.outcome, front.last);
-    front.search->stop();
-    if (front.outcome == errc::contended) {
-        if (mine.take_notified()) {
-            return step::ask;
-        }
-        watch(mine, now);
-    }
-    pause(front, mine.no_slot(view_of(mine, now), random_), now);
-    return step::wait;
-}
-
 // Returns true if a notification may have been missed.
-bool waiting::watch(wait_queue& waiters, time_point now) {
+bool engine::watch(wait_queue& waiters, time_point now) {
     if (!rules_.pushes || waiters.watched) {
         return false;
     }
-    sender_.write_soon();
+    wire_.write_soon();
     return queues_.watch(waiters, now);
 }
 
 // The reply to a script contains the holder's remaining lease, and that to a SET does not. A
 // waiter asks one master for it: the arbiter, if that refused.
-void waiting::ask_lease_left(operation& front, const claim& attempt, time_point now) {
-    const std::size_t arbiter = masters_.arbiter_of(attempt.key);
+void engine::ask_lease_left(operation& front, const claim& attempt, time_point now) {
+    const std::size_t arbiter = masters_.arbiter_of(attempt.key());
     std::size_t who = nobody;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const bool holds = attempt.votes.of[i].said == vote::held && masters_[i].link->up();
         who = holds && (who == nobody || i == arbiter) ? i : who;
     }
-    if (who == nobody || front.queue->pool || !sender::sets_natively(attempt)) {
+    if (who == nobody || front.queue->pool || !attempt.sets_natively()) {
         return;
     }
-    sender_.send(
+    wire_.send(
         who,
-        {"PTTL", attempt.key},
-        {.kind = command_kind::lease_left, .to = &replies_, .subject = front.self},
+        {"PTTL", attempt.key()},
+        {.kind = command_kind::lease_left, .to = this, .subject = front.self},
         now);
 }
 
-void waiting::lease_left(operation* wanted, const arrival& at, const reply* answered) {
+void engine::lease_left(operation* wanted, const arrival& at, const reply* answered) {
     if (answered == nullptr || wanted == nullptr || wanted->queue == nullptr
         || wanted->queue->front() != wanted || wanted->stage != operation::phase::paused) {
         return;
@@ -208,7 +181,7 @@ void waiting::lease_left(operation* wanted, const arrival& at, const reply* answ
 
 // --- Turns ---------------------------------------------------------------------------------------
 
-bool waiting::take_turn(operation& front, time_point now) {
+bool engine::take_turn(operation& front, time_point now) {
     if (!turns_.ask(*front.queue, front.options, now)) {
         return false;
     }
@@ -217,32 +190,32 @@ bool waiting::take_turn(operation& front, time_point now) {
     return true;
 }
 
-waiting::front_step waiting::turn_answered(const arrival& at, const reply* answered) {
+void engine::turn_answered(const arrival& at, const reply* answered) {
     wait_queue* const mine = queues_.find(at.command.subject);
     const fair_queue::turn what = turns_.answered(mine, at, answered);
     using next = fair_queue::turn::what;
     operation* const front = what.next == next::nothing ? nullptr : front_of(*mine);
     if (front == nullptr || front->stage != operation::phase::turning) {
-        return {}; // the front has continued without a turn
+        return; // the front has continued without a turn
     }
     if (what.next == next::none) {
-        return {front, due(*front, at.now)};
+        act(*front, pause_over(*front, at.now), at.now);
+    } else if (what.next == next::wait || held_here(*mine) != nullptr) {
+        act(*front, wait_for_turn(*front, what.got, at.now), at.now);
+    } else {
+        front->ask_arbiter = false; // it has just replied
+        try_it(*front, at.now);
     }
-    if (what.next == next::wait || held_here(*mine) != nullptr) {
-        return {front, wait_for_turn(*front, what.got, at.now)};
-    }
-    front->ask_arbiter = false; // it has just replied
-    return {front, step::ask};
 }
 
-waiting::step waiting::wait_for_turn(operation& front, const answer& got, time_point now) {
+next_step engine::wait_for_turn(operation& front, const answer& got, time_point now) {
     wait_queue& mine = *front.queue;
     const auto left = got.said == vote::held ? got.left.value_or(lease_unknown) : lease_unknown;
-    const step next = mine.must_wait(got.counter, left, view_of(mine, now));
-    if (next == step::ask) {
-        return due(front, now);
+    const next_step next = mine.must_wait(got.counter, left, view_of(mine, now));
+    if (next == next_step::ask) {
+        return pause_over(front, now);
     }
-    if (next == step::wait) {
+    if (next == next_step::wait) {
         watch(mine, now);
         pause(front, mine.turn_by(left, view_of(mine, now), random_), now);
     }
@@ -251,39 +224,50 @@ waiting::step waiting::wait_for_turn(operation& front, const answer& got, time_p
 
 // --- Masters -------------------------------------------------------------------------------------
 
-bool waiting::notified(
+void engine::notified(
     wait_queue& mine, std::size_t master, std::string_view release, time_point now) {
-    const claim* const attempt = claims_.find(front_of(mine)->attempt);
+    operation& front = *front_of(mine);
+    const claim* const attempt = claims_.find(front.attempt);
     const bool granted = attempt != nullptr && attempt->votes.of[master].said == vote::granted;
     const time_point due = mine.notified(master, release, granted, view_of(mine, now));
     wake(mine, due);
-    return due != forever && mine.acts();
-}
-
-void waiting::listen(std::string_view resource, bool subscribes, time_point now) {
-    std::string key;
-    assign_lock_key(key, rules_.key_prefix, resource);
-    if (queues_.listen(key) && rules_.pushes && subscribes) {
-        queues_.subscribe(key, now);
-        sender_.write_soon();
+    if (wrong::notification_is_grant && due != forever && mine.acts()) {
+        claim& given = make_claim(front, {}, now);
+        front.attempt = given.self;
+        for (ballot& theirs : given.votes.of) {
+            theirs.asked = true;
+            theirs.confirm(guaranteed_until(now, given.ttl(), rules_.drift));
+        }
+        win(front, given, now);
     }
 }
 
-void waiting::unlisten(std::string_view resource, time_point now) {
+void engine::replied(const arrival& at, const reply* got) {
+    if (at.command.kind == command_kind::lease_left) {
+        lease_left(operations_.find(at.command.subject), at, got);
+    } else if (at.command.kind != command_kind::scan_slots) {
+        turn_answered(at, got);
+    } else if (slot_scan* const found = scans_.answered(at, got)) {
+        slots_found(*operations_.find(found->operation), *found, at.now);
+    }
+}
+
+// A caller waits for releases without an acquire.
+void engine::listen(std::string_view resource, time_point now) {
+    std::string key;
+    assign_lock_key(key, rules_.key_prefix, resource);
+    if (queues_.listen(key) && rules_.pushes && running()) {
+        queues_.subscribe(key, now);
+        wire_.write_soon();
+    }
+}
+
+void engine::unlisten(std::string_view resource, time_point now) {
     std::string key;
     assign_lock_key(key, rules_.key_prefix, resource);
     if (queues_.unlisten(key, now)) {
-        sender_.write_soon();
+        wire_.write_soon();
     }
-}
-
-void waiting::poll_soon(operation& front, time_point now) {
-    wait_queue& mine = *front.queue;
-    wake(mine, mine.poll_soon(view_of(mine, now), random_));
-}
-
-void waiting::outage_over(operation& front, time_point now) {
-    wake(*front.queue, front.queue->outage_over({rules_, now}, random_));
 }
 
 } // namespace redlock::core

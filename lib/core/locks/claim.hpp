@@ -1,89 +1,357 @@
-// A claim: begins as an attempt to acquire a lock, becomes a lease when a majority grants it, and
-// ends as removals. Each removal is pending until its master has confirmed it, or until the key
-// must have expired there. A local handoff with fencing is a new attempt of the same claim, and
-// increments `handoffs`. So a reply never counts for another attempt.
+// A claim: one token on the masters, from the first command that may set its key until no master
+// can have it. It owns its votes and decides by itself what each reply, each break of a connection
+// and each timer means. It sends nothing, calls nobody and reads no clock: it returns `steps`,
+// which the engine executes.
 //
-// A lost lease is not removed yet: its holder may act until it ends the lease, or until the last
-// deadline that it was ever shown.
+// It asks (asking.cpp) until a majority has decided: an acquire, an attach to a lock that exists,
+// or a local handoff, which has the lock already. With fencing the counters of a majority are then
+// set to one number, the token. It is held (lease.cpp) until its holder ends it or it is lost;
+// after a loss the holder may act until it ends the lease, or until the last deadline that it was
+// ever shown. At last it is removed (removal.cpp) from every master that may have it.
 
 #pragma once
 
-#include "attempt.hpp"
-#include "claim_record.hpp"
+#include "ballots.hpp"
+#include "core/base/decisions.hpp"
 #include "core/base/pool.hpp"
 #include "core/base/timers.hpp"
-#include "lease.hpp"
-#include "removal.hpp"
+#include "core/bytes/answer.hpp"
+#include "core/bytes/form.hpp"
+#include "core/masters/settings.hpp"
+#include "owned_key.hpp"
+#include "phases.hpp"
+#include "steps.hpp"
+
+#include <redlock/diagnostics.hpp>
+#include <redlock/errc.hpp>
+#include <redlock/options.hpp>
+#include <redlock/outcome.hpp>
 
 #include <cassert>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
-#include <variant>
+#include <vector>
 
 namespace redlock::core {
 
-class claim : public claim_record {
+class claim {
 public:
+    claim() noexcept : asking_() {}
+    claim(const claim&) = delete;
+    claim& operator=(const claim&) = delete;
+    ~claim() = default;
+
     handle self;
-    timer wake;
+    timer wake;       // from the grant to the end
+    handle wanted_by; // the acquire, while it asks
+    ballots votes;
+    std::uint32_t queued_in = 0; // `wire::turn` of its latest queued command
 
-    /// \name The current phase
+    /// \name While it asks
     /// \{
-    bool is_asking() const noexcept { return is<attempt>(); }
-    bool is_held() const noexcept { return is<lease>(); }
-    /// The holder was signalled, and may act until it ends the lease or until `believed_until`.
-    bool is_lost() const noexcept { return is<loss>(); }
-    bool is_ending() const noexcept { return is<removal>(); }
+    /// An acquire: the claim of the lock or the slots of `key`.
+    void acquire(lock_form form, owned_key key, const claim_terms& wanted, const circumstances&);
+    /// The lock exists if a majority has its token and extends it. `longest`: its present ttl is
+    /// not known.
+    void attach(
+        owned_key key,
+        const claim_terms& wanted,
+        std::chrono::milliseconds longest,
+        const circumstances&);
+    /// Its holder has released it, and `next` gets it with the rest of its lease. With fencing that
+    /// owner's token must be larger first: the steps of its raise; without, `won`.
+    steps hand_to(handle next, const claim_terms& wanted, const circumstances&);
+    /// The pool of a claim on slots, and their numbers.
+    void name_slots(std::string_view pool_key, std::vector<std::uint32_t> numbers);
+    /// The intent of a writer that waits.
+    void name_intent(std::uint64_t name);
 
-    void ask(const attempt& how) { phase_.emplace<attempt>(how); }
-    void hold(lease&& how) { phase_.emplace<lease>(std::move(how)); }
-    void lose() { phase_.emplace<loss>(); }
-    void end(const removal& how) { phase_.emplace<removal>(how); }
-
-    /// Each requires its phase.
-    attempt& asking() noexcept { return get<attempt>(); }
-    const attempt& asking() const noexcept { return get<attempt>(); }
-    lease& held() noexcept { return get<lease>(); }
-    const lease& held() const noexcept { return get<lease>(); }
-    removal& ending() noexcept { return get<removal>(); }
-    const removal& ending() const noexcept { return get<removal>(); }
+    /// Whether the master was not asked and has no vote yet.
+    bool may_ask(std::size_t master) const noexcept {
+        return votes.of[master].said == vote::pending && !votes.of[master].asked;
+    }
+    /// Sets the vote of a master to which no command can be sent.
+    void refused(std::size_t master, vote what) noexcept {
+        votes.of[master].said = what;
+        asking_.count.add(what);
+    }
+    /// Begins its time, unless the votes so far decide against it. Returns when it is given up: at
+    /// `master_timeout`, when too little validity would be left, or when its owner stops to wait.
+    time_point begin(const circumstances&) noexcept;
+    /// Returns the masters to ask now: only `arbiter` if it is given and has no vote yet, else all
+    /// without a vote.
+    master_set ask(std::size_t arbiter = nobody) noexcept;
+    /// What follows from the votes so far.
+    steps decide(const circumstances&);
+    /// The time limit has passed, of the attempt or of the arbiter. `slow`: the masters that may
+    /// still reply. Adds those that are counted as timed out to `silent`.
+    steps out_of_time(master_set slow, master_set& silent, const circumstances&);
+    bool attaches() const noexcept { return is_asking() && asking_.from == claim_origin::attach; }
+    bool is_open() const noexcept { return asking_.count.decide() == verdict::open; }
+    /// All masters were asked, not the arbiter alone.
+    bool asked_all() const noexcept { return asking_.arbiter == all_asked; }
+    /// Returns false in an outage. Otherwise a majority has voted, or some of it may only be slow.
+    bool works(master_set slow) const noexcept;
+    std::size_t granted() const noexcept { return asking_.count.granted(); }
+    std::size_t refusals() const noexcept { return asking_.count.held(); }
+    /// When its owner began: t0, or the local handoff.
+    time_point began() const noexcept {
+        return asking_.from == claim_origin::hand_off ? asking_.accepted_at : asked_at_;
+    }
+    time_point vote_by() const noexcept { return vote_by_; }
+    /// When a raise that starts now is given up.
+    time_point raised_by(const circumstances& at) const noexcept;
+    /// The value to which the fencing counters are raised; 0: not known yet.
+    std::uint64_t raises_to() const noexcept { return asking_.raise_to; }
+    errc why() const noexcept { return asking_.why; }
+    /// Until when a majority of the votes lasts, which may be `never`.
+    time_point lasts_until(const circumstances& at) const noexcept {
+        return votes.lasts_until(at.majority);
+    }
+    /// A majority has granted it: it is held until `deadline`, and never longer than `limit`.
+    void hold(const acquire_options&, time_point deadline, time_point limit, const circumstances&);
     /// \}
 
-    /// Until when the holder may act, unless it ends the lease earlier.
-    time_point acts_until() const noexcept {
-        return is_lost() ? believed_until : held().deadline();
+    /// \name While it is held
+    /// \{
+    /// Queues an extension of its holder. They run one at a time.
+    void want(std::chrono::milliseconds ttl) { need_more().wanted.push_back(ttl); }
+    /// The next of them, unless one is under way; 0: none.
+    std::chrono::milliseconds next_wanted();
+    /// Drops them. Returns their number.
+    std::size_t drop_wanted() noexcept;
+    /// Starts an extension. A renewal with a smaller ttl lowers that of the lease.
+    void extend(std::chrono::milliseconds ttl, bool asked_for, const circumstances&);
+    /// It is sent to this master. Returns false if there is nothing to extend or to heal.
+    bool extends_on(std::size_t master, bool guarded) noexcept;
+    /// It is not sent there.
+    void skip(std::size_t master, vote instead, bool fit) noexcept {
+        votes.of[master].said = instead;
+        votes.of[master].found = fit ? key_state::unknown : key_state::ineligible;
     }
+    /// Too few masters could be asked, or the members have changed: the round has failed.
+    steps give_up_round(const circumstances& at) { return end_round(false, at); }
+    /// The members have changed: the deadline stays until the new ones have counted an extension.
+    void members_changed(master_set gone);
+    /// The lease of a writer becomes that of a reader.
+    void downgrade() noexcept { form_ = lock_form::shared; }
+    steps stop(loss_reason why) noexcept {
+        held_.loss = why;
+        return steps::stop;
+    }
+    /// The holder was signalled, and may act until it ends the lease or until `believed_until`.
+    void lose() noexcept { phase_ = phase::lost; }
+
+    time_point held_since() const noexcept { return held_.since; }
+    time_point deadline() const noexcept { return held_.deadline; }
+    /// Until when the holder may rely on it.
+    time_point held_until() const noexcept { return held_.deadline - held_.stop_margin; }
+    /// Whether `max_hold` ends it before the ttl that the latest extension asked for.
+    bool ends_early(drift_bound drift) const noexcept {
+        return held_.deadline == hold_limit()
+               && held_.deadline < guaranteed_until(extending_.sent, extending_.ttl, drift);
+    }
+    bool extending() const noexcept { return extending_.active; }
+    bool asked_for() const noexcept { return extending_.asked_for; }
+    bool extended() const noexcept { return held_.extended; }
+    time_point extension_sent() const noexcept { return extending_.sent; }
+    std::chrono::milliseconds extension_ttl() const noexcept { return extending_.ttl; }
+    loss_reason loss() const noexcept { return held_.loss; }
+    /// \}
+
+    /// \name After its end
+    /// \{
+    /// The masters that may have its key.
+    master_set may_be_on() const noexcept;
+    /// Ends it, at the holder's request or not, or rolls an attempt back. `there`: the masters that
+    /// may have the key and can be reached, `away`: the others that may have it.
+    void remove(master_set there, master_set away, const circumstances&);
+    /// The removal was sent. Returns the masters to which it was not in flight already.
+    master_set sent(master_set to) noexcept {
+        return to & ~std::exchange(removing_.in_flight, removing_.in_flight | to);
+    }
+    /// What is known, and whether anything is left. `active`: masters whose replies may still come,
+    /// until `until`.
+    steps settle(master_set active, time_point until, const circumstances&);
+    /// Whether the result is due, so that `settle` may put it off.
+    bool result_due(time_point now) const noexcept { return now >= removing_.decide_by; }
+    /// The masters to which the removal is sent again now. Drops those where the key has expired;
+    /// there `last`: only a stray command could set it again.
+    master_set repeats(bool& last, const circumstances&);
+
+    /// A caller waits for the result.
+    bool result_wanted() const noexcept { return removing_.decide_by != forever; }
+    release_result result() const noexcept { return removing_.result; }
+    bool in_flight(std::size_t master) const noexcept {
+        return (removing_.in_flight & set_of(master)) != 0;
+    }
+    /// Pending, and not in flight.
+    bool unsent(std::size_t master) const noexcept { return (unsent() & set_of(master)) != 0; }
+    /// It was not sent to a reachable master, because too many are in flight.
+    bool waits_for_room() const noexcept { return (unsent() & ~removing_.overdue) != 0; }
+    /// The number of masters to which it must be sent, without those that confirmed it and get it
+    /// again only because of a stray command.
+    std::size_t overdue() const noexcept;
+    /// Its removal is published, if it may have a key. Most rollbacks are not.
+    void announce() noexcept { announced_ = announced_ || votes.may_be_set(); }
+    /// The removal also removes the writer's intent.
+    void drop_intent(bool yes) noexcept { drops_intent_ = yes; }
+    /// It is for the intent alone, which expires at `until`.
+    void only_intent(master_set on, time_point until) noexcept;
+    /// A command that may set the key was in flight on a broken connection, and may be executed
+    /// until `until`.
+    void note_stray(std::size_t master, command_kind kind, time_point until);
+    /// By when the server executes such a command, by our clock, if it knows a time limit.
+    time_point executed_by(command_kind kind) const noexcept;
+    time_point expires_at() const noexcept { return expires_at_; }
+    /// \}
+
+    /// \name Events
+    /// \{
+    /// A reply to one of its commands, or the break of its connection.
+    steps answered(const told& from, const answer& got, const circumstances&);
+    /// The reply to a removal, or the break of its connection; as `answered`.
+    steps removed(const told& from, vote what, const circumstances&);
+    /// The timer: a part of what is due. Call again until it returns `later` or `stop`.
+    steps due(master_set& silent, const circumstances&);
+    /// HEAL can be sent to `where`: it is, to `to()`, where the key is missing.
+    steps mend(master_set where, const circumstances&);
+    /// It is sent to this master.
+    void heals_on(std::size_t master, drift_bound drift) noexcept;
+    /// \}
+
+    /// \name What it is
+    /// \{
+    bool is_asking() const noexcept { return phase_ == phase::asking; }
+    bool is_held() const noexcept { return phase_ == phase::held; }
+    bool is_lost() const noexcept { return phase_ == phase::lost; }
+    bool is_ending() const noexcept { return phase_ == phase::removing; }
     /// Whether a holder holds the lock or may still act on it.
     bool acts() const noexcept { return is_held() || is_lost(); }
     bool ended() const noexcept { return is_lost() || is_ending(); }
+    /// Until when the holder may act, unless it ends the lease earlier.
+    time_point acts_until() const noexcept { return is_lost() ? believed_until_ : deadline(); }
+    /// The largest deadline that any holder was shown.
+    time_point believed_until() const noexcept { return believed_until_; }
+    master_set to() const noexcept { return to_; }
+    time_point next_due(time_point now) const noexcept;
 
-    void reset() {
-        claim_record::reset();
-        queued_in = 0;
-        phase_.emplace<attempt>();
+    lock_form form() const noexcept { return form_; }
+    bool fencing() const noexcept { return fencing_; }
+    std::uint64_t fencing_token() const noexcept { return fencing_token_; }
+    const owned_key& key() const noexcept { return key_; }
+    std::string_view token_text() const noexcept { return key_.token(); }
+    std::chrono::milliseconds ttl() const noexcept { return ttl_; }
+    /// The ttl that a command of this kind asks for.
+    std::chrono::milliseconds ttl_of(command_kind kind) const noexcept {
+        return kind == command_kind::acquire ? asked_ttl_ : extending_.ttl;
     }
+    /// t0: before the first byte was sent; then of the removal.
+    time_point asked_at() const noexcept { return asked_at_; }
+    /// A plain SET is enough for an exclusive lock without fencing whose token stays here;
+    /// everything else needs a script.
+    bool sets_natively() const noexcept {
+        return form_ == lock_form::exclusive && !fencing_
+               && (wrong::stray_transferred || !transferable_);
+    }
+    /// Whether a command of `epoch` may be sent: of the current one, before the deadline.
+    bool may_send(command_kind kind, std::uint16_t epoch, time_point now) const noexcept;
+    /// The epoch of a command of this kind that is sent now.
+    std::uint16_t epoch_of(command_kind kind) const noexcept {
+        return kind == command_kind::extend || kind == command_kind::heal ? extending_.round
+                                                                          : handoffs_;
+    }
+
+    bool is_slot() const noexcept { return more_ != nullptr && !more_->numbers.empty(); }
+    const std::vector<std::uint32_t>& slots() const noexcept { return more_->numbers; }
+    /// The first of the local handoffs of these slots in a row.
+    time_point& handed_since() noexcept { return more_->handed_since; }
+    time_point handed_since() const noexcept { return more_->handed_since; }
+    /// The key of the wait queue: the lock's, or the pool's for a slot.
+    std::string_view queue_key() const noexcept {
+        return is_slot() ? std::string_view(more_->pool_key) : key_;
+    }
+    lock_form waiting_form() const noexcept { return is_slot() ? lock_form::exclusive : form_; }
+    std::uint64_t intent() const noexcept { return more_ ? more_->intent : 0; }
+    /// \}
+
+    /// Prepares it for reuse. Keeps buffers, and members that every new claim assigns.
+    void reset();
 
 private:
-    struct loss {};
-    template <typename Phase>
-    bool is() const noexcept {
-        return std::holds_alternative<Phase>(phase_);
+    friend class wire; // formats its commands
+
+    enum class phase : std::uint8_t { asking, held, lost, removing };
+
+    particulars& need_more() {
+        if (!more_) {
+            more_ = std::make_unique<particulars>();
+        }
+        return *more_;
+    }
+    strays left_behind() const noexcept { return more_ ? more_->left_behind : strays(); }
+    time_point hold_limit() const noexcept { return more_ ? more_->hold_limit : forever; }
+    time_point warn_at() const noexcept { return more_ ? more_->warn_at : forever; }
+    master_set unsent() const noexcept { return removing_.unconfirmed & ~removing_.in_flight; }
+
+    // asking.cpp
+    steps acquired(const told&, const answer&, const circumstances&);
+    steps attached(const told&, const answer&, const circumstances&);
+    steps raised(const told&, const answer&, const circumstances&);
+    steps read_or_raised(std::size_t master, const answer&, const circumstances&);
+    steps decide_attach(const circumstances&);
+    steps level(const circumstances&);
+    steps level_attach(const circumstances&);
+    steps failed(errc why) noexcept;
+    steps raise_late(std::size_t master, const circumstances&);
+    vote note_grant(std::size_t master, const answer&);
+
+    // lease.cpp
+    steps kept(const told&, const answer&, const circumstances&);
+    steps granted_late(const told&, const answer&, const circumstances&);
+    steps raised_late(const told&, const answer&, const circumstances&);
+    steps move_deadline(const circumstances&);
+    steps judge(const circumstances&);
+    steps end_round(bool extended, const circumstances&);
+    steps stop_now(const circumstances&) noexcept;
+    loss_reason reason(std::size_t majority) const noexcept;
+    time_point lost_at() const noexcept {
+        return wrong::heal_after_deadline ? held_until() + ttl_ : held_until();
     }
 
-    template <typename Phase>
-    Phase& get() noexcept {
-        assert(is<Phase>());
-        return *std::get_if<Phase>(&phase_);
-    }
-    template <typename Phase>
-    const Phase& get() const noexcept {
-        assert(is<Phase>());
-        return *std::get_if<Phase>(&phase_);
-    }
-
-    [[no_unique_address]] std::variant<attempt, lease, loss, removal> phase_;
-
-public:
-    std::uint32_t queued_in = 0; // `outbox::turn` of its latest queued command; in the padding
+    phase phase_ = phase::asking;
+    lock_form form_ = lock_form::exclusive;
+    bool fencing_ : 1 = false;
+    bool transferable_ : 1 = false;
+    bool announced_ : 1 = false;
+    bool drops_intent_ : 1 = false;
+    bool removal_seen_ : 1 = false; // a key was missing that the protocol had not removed
+    /// Number of fenced local handoffs so far. Commands carry it, so that a reply counts only for
+    /// its own attempt.
+    std::uint16_t handoffs_ = 0;
+    master_set to_ = 0;
+    short_ttl ttl_{};
+    short_ttl ttl_max_{};   // the largest of all requests
+    short_ttl asked_ttl_{}; // at t0; the next owner may request another
+    owned_key key_;         // of several resources: all keys, packed; with the token
+    std::uint64_t fencing_token_ = 0;
+    time_point asked_at_ = never;
+    time_point granted_until_ = never; // what a grant promises: t0 + ttl - drift
+    time_point vote_by_ = never;       // a grant after this moment comes too late
+    time_point expires_at_ = never;    // no master can have the key after this
+    time_point believed_until_ = never;
+    extension extending_; // the latest extension of a held lease
+    union {               // by phase
+        asking_state asking_;
+        held_state held_;
+        removing_state removing_;
+    };
+    std::unique_ptr<particulars> more_;
 };
 
 } // namespace redlock::core

@@ -1,55 +1,81 @@
-#include "lease.hpp"
+// A claim that is held, from the grant of a majority until its holder ends it or it is lost.
+//
+// Each vote is valid until some moment. The deadline is the latest moment at which a majority of
+// votes is still valid. While a round of an extension is open, its replies only move the deadline
+// forward; a vote that a reply takes away shortens the deadline only after the result is decided
+// (extension.hpp). The lease is lost `stop_margin` before the deadline, whatever is in flight.
 
-#include "core/base/decisions.hpp"
+#include "claim.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace redlock::core {
 
-time_point
-lease::renewal_time(time_point since, std::chrono::milliseconds ttl, jitter& random) noexcept {
+namespace {
+
+// The time of the next renewal: a third of the ttl after the last extension, minus a random part,
+// rounded to 1 % of the ttl. The random part spreads locks that were acquired together; the
+// rounding lets some of them share a write.
+time_point renewal_time(time_point since, std::chrono::milliseconds ttl, jitter& random) noexcept {
     const time_point wanted = since + renewal_period(ttl) - random.between({}, renewal_spread(ttl));
     const auto tick = std::chrono::nanoseconds(ttl) / 100; // may be less than a millisecond
     return wanted - wanted.time_since_epoch() % tick;
 }
 
-loss_reason lease::reason(const claim_record& mine, std::size_t quorum) const noexcept {
-    if (capped()) {
-        return loss_reason::max_hold_reached;
+} // namespace
+
+void claim::hold(
+    const acquire_options& options,
+    time_point deadline,
+    time_point limit,
+    const circumstances& at) {
+    assert(is_asking());
+    announced_ = true;
+    drops_intent_ = intent() != 0; // a master that did not grant still has the intent
+    if (asking_.raise_to != 0) {   // 0: without fencing
+        fencing_token_ = asking_.raise_to;
     }
-    const std::size_t foreign = mine.votes.count(vote::owned_by_other);
-    const std::size_t absent = mine.votes.count(vote::absent);
-    if (deadline_ == never || foreign + absent + quorum > mine.votes.of.size()) {
-        return foreign > absent ? loss_reason::owned_by_other : loss_reason::expired;
+    believed_until_ = deadline;
+    time_point next_at = forever;
+    if (extending_.active) { // of the owner before a local handoff: it goes on
+        next_at = later(extending_.sent, at.rules.master_timeout);
+    } else if (options.renew == renewal::automatic) {
+        const time_point renewed_at = lasts_until(at) - (ttl_ - at.rules.drift.of(ttl_));
+        next_at = renewal_time(renewed_at, ttl_, at.random);
     }
-    return renew_ == renewal::automatic ? loss_reason::majority_unreachable : loss_reason::expired;
+    phase_ = phase::held;
+    std::construct_at(
+        &held_,
+        held_state{
+            .renew = options.renew,
+            .stop_margin = shortened(options.stop_margin),
+            .since = at.now,
+            .deadline = deadline,
+            .next_at = next_at});
+    const auto warn_after = at.rules.held_warning;
+    if (more_ != nullptr || limit != forever || warn_after.count() != 0) {
+        particulars& mine = need_more();
+        mine.hold_limit = limit;
+        mine.warn_at = warn_after.count() == 0 ? forever : later(at.now, warn_after);
+        mine.kept = never;
+        mine.renewal_delay.reset();
+    }
 }
 
-bool lease::move_deadline(claim_record& mine, std::size_t quorum) noexcept {
-    const time_point before = deadline_;
-    deadline_ =
-        std::min(mine.votes.lasts_until(wrong::extended_without_quorum ? 1 : quorum), hold_limit());
-    deadline_ = std::max(deadline_, more_ ? more_->kept : never);
-    if (mine.extending.active && !mine.extending.judged) {
-        deadline_ = std::max(deadline_, before);
-    }
-    mine.believed_until = std::max(mine.believed_until, deadline_);
-    return deadline_ != before;
-}
+// --- Extensions
 
-std::optional<std::chrono::milliseconds> lease::next_wanted(const claim_record& mine) {
-    if (mine.extending.active || !more_ || more_->wanted.empty()) {
-        return std::nullopt;
+std::chrono::milliseconds claim::next_wanted() {
+    if (extending_.active || !more_ || more_->wanted.empty()) {
+        return {};
     }
     const auto ttl = more_->wanted.front();
     more_->wanted.erase(more_->wanted.begin());
     return ttl;
 }
 
-std::size_t lease::drop_wanted(claim_record& mine) noexcept {
-    const bool under_way = mine.extending.active && mine.extending.asked_for;
-    mine.extending.active = mine.extending.active && !under_way;
+std::size_t claim::drop_wanted() noexcept {
+    const bool under_way = extending_.active && extending_.asked_for;
+    extending_.active = extending_.active && !under_way;
     std::size_t dropped = under_way ? 1 : 0;
     if (more_) {
         dropped += more_->wanted.size();
@@ -58,133 +84,137 @@ std::size_t lease::drop_wanted(claim_record& mine) noexcept {
     return dropped;
 }
 
-void lease::extend(
-    claim_record& mine,
-    std::chrono::milliseconds ttl,
-    bool asked_for,
-    time_point now,
-    const settings& rules) {
-    mine.extending = {
-        .round = static_cast<std::uint16_t>(mine.extending.round + 1),
-        .active = true,
-        .asked_for = asked_for,
-        .ttl = shortened(ttl),
-        .sent = now};
-    next_at_ = later(now, rules.master_timeout);
-    const time_point executed_by = rules.guarded() ? deadline_ : now;
-    mine.expires_at = std::max(mine.expires_at, executed_by + ttl + rules.drift.of(ttl));
-    mine.votes.clear_texts();
-    mine.ttl_max = std::max(mine.ttl_max, mine.extending.ttl);
-}
+// --- Replies
 
-void lease::heal(claim_record& mine, std::size_t master, drift_bound drift) const noexcept {
-    mine.votes.of[master].asked = true;
-    mine.votes.of[master].found = key_state::pending;
-    mine.expires_at =
-        std::max(mine.expires_at, deadline_ + mine.extending.ttl + drift.of(mine.extending.ttl));
-}
-
-lease::next lease::answered(
-    claim_record& mine,
-    std::size_t master,
-    vote said,
-    key_state found,
-    std::uint16_t round) noexcept {
-    if (round != mine.extending.round) {
-        return next::nothing;
+// The reply to an acquire, after the majority.
+steps claim::granted_late(const told& from, const answer& got, const circumstances& at) {
+    ballot& theirs = votes.of[from.master];
+    const vote what = note_grant(from.master, got);
+    // During an extension, `pending` is the state of its reply.
+    if (theirs.said == vote::pending && !extending_.active) {
+        theirs.said = what;
     }
-    ballot& theirs = mine.votes.of[master];
-    theirs.said = said;
-    mine.votes.set_left(master, lease_unknown);
-    theirs.found = found;
-    if (mine.extending.active) {
-        return next::judge;
-    }
-    // A late reply, after a majority still had the key: the master is healed like the others.
-    return mine.extending.confirmed && found == key_state::missing ? next::heal : next::nothing;
+    const bool later = theirs.until() > held_.deadline && at.now < held_until();
+    return steps::counted | (later ? move_deadline(at) : steps::none); // a majority can use it
 }
 
-ruling lease::judge(
-    claim_record& mine,
-    std::size_t voters,
-    std::size_t quorum,
-    time_point now,
-    const settings& rules) noexcept {
-    extension& round = mine.extending;
-    ruling next = round.rule(mine.votes.of, voters, quorum, mine.removal_seen, now);
-    if (next == ruling::heal && rules.guarded()) {
-        round.healing = round.heals = true;
-        next_at_ = later(now, rules.master_timeout);
-        return next;
+steps claim::raised_late(const told& from, const answer& got, const circumstances& at) {
+    if (got.said != vote::owned_by_other) {
+        return steps::none;
     }
-    if (next != ruling::open) {
-        next = next == ruling::won ? next : ruling::failed;
-        round.judged = true;
-        if (more_ && next == ruling::won) {
-            more_->kept = never;
-        }
-        round.confirmed = next == ruling::won && rules.guarded() && !round.healing;
-        round.heals = next == ruling::won && (round.heals || round.confirmed);
-    }
-    return next;
+    removal_seen_ |= votes.of[from.master].remove(at.now);
+    return move_deadline(at);
 }
 
-// Votes for the members before do not count together with those for the present ones.
-void lease::members_changed(claim_record& mine) {
-    need_more().kept = deadline_;
-    mine.extending.round += wrong::earlier_votes_count ? 0 : 1;
-    mine.extending.heals = mine.extending.confirmed = false;
+// --- Decisions
+
+// Moves the deadline to where the votes reach: forward only, while the round of an extension is
+// open.
+steps claim::move_deadline(const circumstances& at) {
+    const time_point before = held_.deadline;
+    time_point& deadline = held_.deadline;
+    deadline =
+        std::min(votes.lasts_until(wrong::extended_without_quorum ? 1 : at.majority), hold_limit());
+    deadline = std::max(deadline, more_ ? more_->kept : never);
+    if (extending_.active && !extending_.judged) {
+        deadline = std::max(deadline, before);
+    }
+    believed_until_ = std::max(believed_until_, deadline);
+    const steps moved = deadline != before && deadline != never ? steps::deadline : steps::none;
+    const bool lost = deadline == never || at.now >= lost_at();
+    return moved | (lost ? stop(reason(at.majority)) : steps::later);
 }
 
-void lease::end_extension(
-    claim_record& mine,
-    bool extended,
-    time_point now,
-    std::chrono::nanoseconds retry_floor,
-    jitter& random) noexcept {
-    mine.extending.active = false;
+steps claim::end_round(bool extended, const circumstances& at) {
+    extending_.active = false;
+    held_.extended = extended;
     if (extended && more_) {
         more_->renewal_delay.reset();
     }
-    if (renew_ == renewal::off || deadline_ >= hold_limit()) {
-        next_at_ = forever;
+    if (held_.renew == renewal::off || held_.deadline >= hold_limit()) {
+        held_.next_at = forever;
     } else if (extended) {
-        next_at_ = renewal_time(mine.extending.sent, mine.ttl, random);
+        held_.next_at = renewal_time(extending_.sent, ttl_, at.random);
     } else {
         // A failed extension is not a loss: retry until the deadline.
-        next_at_ = now + need_more().renewal_delay.next(retry_floor, mine.ttl / 10, random);
+        held_.next_at =
+            at.now + need_more().renewal_delay.next(at.retry_floor, ttl_ / 10, at.random);
+    }
+    return steps::round_over | steps::later;
+}
+
+// Votes for the members before do not count together with those for the present ones.
+void claim::members_changed(master_set gone) {
+    need_more().kept = held_.deadline;
+    extending_.round += wrong::earlier_votes_count ? 0 : 1;
+    extending_.heals = extending_.confirmed = false;
+    for (const std::size_t i : each_of(gone)) {
+        votes.of[i].forget_all();
     }
 }
 
-master_set lease::give_up(claim_record& mine) noexcept {
-    master_set silent = 0;
-    for (std::size_t i = 0; i < mine.votes.of.size(); ++i) {
-        ballot& theirs = mine.votes.of[i];
+loss_reason claim::reason(std::size_t majority) const noexcept {
+    if (held_.deadline == hold_limit()) {
+        return loss_reason::max_hold_reached;
+    }
+    const std::size_t foreign = votes.count(vote::owned_by_other);
+    const std::size_t absent = votes.count(vote::absent);
+    if (held_.deadline == never || foreign + absent + majority > votes.of.size()) {
+        return foreign > absent ? loss_reason::owned_by_other : loss_reason::expired;
+    }
+    return held_.renew == renewal::automatic ? loss_reason::majority_unreachable
+                                             : loss_reason::expired;
+}
+
+steps claim::stop_now(const circumstances& at) noexcept {
+    const loss_reason why = reason(at.majority);
+    // The timer was due much earlier: this process did not run.
+    const bool stalled = why == loss_reason::majority_unreachable
+                         && held_until() - wake.due > at.rules.master_timeout;
+    return stop(stalled ? loss_reason::stalled : why);
+}
+
+// --- Time
+
+steps claim::due(master_set& silent, const circumstances& at) {
+    assert(is_held());
+    if (at.now >= lost_at()) {
+        return stop_now(at);
+    }
+    if (at.now >= warn_at()) {
+        more_->warn_at = forever;
+        return steps::warn;
+    }
+    if (at.now < held_.next_at) {
+        return steps::later;
+    }
+    if (!extending_.active) {
+        return steps::renew;
+    }
+    for (std::size_t i = 0; i < votes.of.size(); ++i) {
+        ballot& theirs = votes.of[i];
         if (theirs.found == key_state::pending) {
             theirs.found = key_state::unknown;
             theirs.said = vote::timed_out;
             silent |= set_of(i);
         }
     }
-    return silent;
+    return judge(at);
 }
 
-lease::event lease::due(const claim_record& mine, time_point now) noexcept {
-    if (now >= lost_at(mine)) {
-        return event::stop;
+time_point claim::next_due(time_point now) const noexcept {
+    switch (phase_) {
+    case phase::held:
+        return std::min({lost_at(), warn_at(), held_.next_at});
+    case phase::lost:
+        return believed_until_;
+    case phase::removing:
+        return std::min(
+            {removing_.decide_by, removing_.retry_at, now < expires_at_ ? expires_at_ : forever});
+    case phase::asking:
+        break;
     }
-    if (now >= warn_at()) {
-        more_->warn_at = forever;
-        return event::warn;
-    }
-    if (now < next_at_) {
-        return event::none;
-    }
-    return mine.extending.active ? event::give_up : event::renew;
-}
-
-time_point lease::next_due(const claim_record& mine) const noexcept {
-    return std::min({lost_at(mine), warn_at(), next_at_});
+    return forever;
 }
 
 } // namespace redlock::core

@@ -92,6 +92,7 @@ admission_change masters::time_passed(std::size_t master, time_point now) {
 
 admission_change masters::admission_changed(std::size_t master, time_point now) {
     auto& changed = members_[master];
+    up_ = (up_ & ~set_of(master)) | (changed.link->up() ? set_of(master) : 0U);
     changed.queue_refused = changed.queue_refused && changed.link->up();
     admission_change all;
     const auto look_at = [&](std::size_t i) {
@@ -289,10 +290,6 @@ std::size_t masters::queue_master_of(std::string_view key) const noexcept {
         return arbiter_of(key);
     }
     return members_[0].admitted ? 0 : nobody;
-}
-
-master_set masters::up() const noexcept {
-    return set_where(size(), [this](std::size_t i) { return members_[i].link->up(); });
 }
 
 // Round trips of microseconds say nothing about the time that a busy machine takes to reply.

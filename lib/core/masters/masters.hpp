@@ -195,10 +195,17 @@ public:
     std::size_t arbiter_of(std::uint64_t hash_of_key) const noexcept;
     /// The master that keeps the fair queue for this lock.
     std::size_t queue_master_of(std::string_view key) const noexcept;
-    master_set up() const noexcept;
+    /// Those to which commands can be sent.
+    master_set up() const noexcept { return up_; }
     /// Those of them that may vote for a lease of this ttl.
     master_set taking(std::chrono::milliseconds ttl) const noexcept {
         return up() & set_where(size(), [&](std::size_t i) { return takes(i, ttl); });
+    }
+    /// Those of them on which a key that is missing may be created again.
+    master_set healing(std::chrono::milliseconds ttl, time_point now) const noexcept {
+        return taking(ttl) & set_where(size(), [&](std::size_t i) {
+                   return members_[i].is_fit() && !members_[i].link->quarantined(now);
+               });
     }
     /// Returns the masters that may merely be slow: they have replied since `asked_at`, or that was
     /// less than four round trips or 20 ms ago.
@@ -239,6 +246,7 @@ private:
     membership list_;
     std::vector<master> members_;
     std::size_t admitted_ = 0;
+    master_set up_ = 0;
     std::chrono::milliseconds ttl_limit_{0};
     time_point links_due_ = forever; // no connection is due before
     time_point names_due_ = forever; // the vote of a server passes to another name of it

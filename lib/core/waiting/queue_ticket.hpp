@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "core/locks/claim_record.hpp"
+#include "core/locks/ballots.hpp"
 #include "core/masters/settings.hpp"
 
 #include <redlock/options.hpp>

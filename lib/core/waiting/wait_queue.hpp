@@ -20,7 +20,7 @@
 #include "core/base/pool.hpp"
 #include "core/base/timers.hpp"
 #include "core/bytes/form.hpp"
-#include "core/locks/claim_record.hpp"
+#include "core/locks/ballots.hpp"
 #include "core/masters/settings.hpp"
 #include "queue_ticket.hpp"
 

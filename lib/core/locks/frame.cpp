@@ -1,4 +1,4 @@
-#include "outbox.hpp"
+#include "frame.hpp"
 
 #include "core/bytes/command_parts.hpp"
 #include "core/bytes/guarded_scripts.hpp"
@@ -21,16 +21,16 @@ const script& script_of(command_kind kind, bool checks) noexcept {
 
 } // namespace
 
-std::size_t outbox::masters_in(master_set set) noexcept {
+std::size_t frames::masters_in(master_set set) noexcept {
     return static_cast<std::size_t>(std::popcount(set));
 }
 
 // A call is refused as late as a whole, at the earliest deadline of its locks. So locks share a
 // call only if their deadlines are close.
-batch& outbox::batch_for(const command& what, bool alone, time_point now) {
+frame& frames::frame_for(const command& what, bool alone, time_point now) {
     for (auto name = open_.rbegin(); !alone && name != open_.rend(); ++name) {
-        batch& one = *batches_.find(*name);
-        if (one.alone || one.items.size() == batch::locks_max) {
+        frame& one = *frames_.find(*name);
+        if (one.alone || one.items.size() == frame::locks_max) {
             continue;
         }
         const time_point first = std::min(one.by_first, what.by);
@@ -41,7 +41,7 @@ batch& outbox::batch_for(const command& what, bool alone, time_point now) {
             return one;
         }
     }
-    batch& fresh = batches_.create();
+    frame& fresh = frames_.create();
     fresh.kind = what.kind;
     fresh.to = what.to;
     fresh.ttl = what.ttl;
@@ -63,13 +63,13 @@ batch& outbox::batch_for(const command& what, bool alone, time_point now) {
     return fresh;
 }
 
-void outbox::add(const command& what, bool alone, time_point now) {
-    batch& one = batch_for(what, alone, now);
+void frames::add(const command& what, bool alone, time_point now) {
+    frame& one = frame_for(what, alone, now);
     added_at_ = now;
     one.by_first = std::min(one.by_first, what.by);
     one.by_last = std::max(one.by_last, what.by);
     one.items.push_back(what.item);
-    full_ = full_ || one.items.size() == batch::locks_max;
+    full_ = full_ || one.items.size() == frame::locks_max;
     arguments& text = texts_[one.text];
     if (one.native) {
         text.keys.add_formatted(set_begin());
@@ -86,13 +86,13 @@ void outbox::add(const command& what, bool alone, time_point now) {
     }
 }
 
-std::vector<outbox::unsent> outbox::drop(std::size_t master, bool native) {
+std::vector<frames::unsent> frames::drop(std::size_t master, bool native) {
     std::vector<unsent> out;
     for (const handle name : open_) {
-        batch& one = *batches_.find(name);
+        frame& one = *frames_.find(name);
         if ((one.to & set_of(master)) != 0 && (one.native || !native)) {
             one.to &= ~set_of(master);
-            for (const batch::item& each : one.items) {
+            for (const frame::item& each : one.items) {
                 out.push_back({one.kind, each});
             }
         }
@@ -100,8 +100,8 @@ std::vector<outbox::unsent> outbox::drop(std::size_t master, bool native) {
     return out;
 }
 
-void outbox::write(
-    std::string& out, const batch& what, command_variant how, std::string_view record) const {
+void frames::write(
+    std::string& out, const frame& what, command_variant how, std::string_view record) const {
     const arguments& text = texts_[what.text];
     if (what.native) {
         out.append(text.keys.text());
@@ -135,9 +135,9 @@ void outbox::write(
     }
 }
 
-void outbox::write_publishes(std::string& out, const batch& what, std::size_t master) {
-    std::array<char, batch::locks_max> mask;
-    std::ranges::transform(what.items, mask.begin(), [&](const batch::item& one) {
+void frames::write_publishes(std::string& out, const frame& what, std::size_t master) {
+    std::array<char, frame::locks_max> mask;
+    std::ranges::transform(what.items, mask.begin(), [&](const frame::item& one) {
         return (one.publishes & set_of(master)) != 0 ? '1' : '0';
     });
     append_argument(out, {mask.data(), what.items.size()});

@@ -1,13 +1,11 @@
-// The record of a claim: one token, its keys, and what it may have left on each master. It stays
-// with the claim from attempt to lease to removal.
+// The votes of all masters for one claim: what each has said, whether it may have the key, and
+// until when it counts.
 
 #pragma once
 
 #include "core/base/row.hpp"
 #include "core/base/validity.hpp"
-#include "core/bytes/form.hpp"
-#include "extension_round.hpp"
-#include "owned_key.hpp"
+#include "extension.hpp"
 
 #include <redlock/diagnostics.hpp>
 
@@ -20,7 +18,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace redlock::core {
 
@@ -164,87 +161,6 @@ private:
     }
 
     std::unique_ptr<detail[]> details_; // null, or one for each master
-};
-
-/// Commands that set a key and were in flight on a broken connection: the server may have them in a
-/// buffer, and read them after those of the next connection.
-struct strays {
-    master_set sets = 0;      // acquires
-    master_set heals = 0;     // commands that create the key again
-    time_point until = never; // afterwards they are refused, or the key has expired
-
-    /// Whether a stray command may still set the key after a removal with this reply. An acquire
-    /// sets the key once: if the removal found the key, that acquire has been executed.
-    bool may_follow(std::size_t master, vote what) const noexcept {
-        return ((heals | (what == vote::granted ? 0U : sets)) & set_of(master)) != 0;
-    }
-};
-
-/// What few claims have.
-struct particulars {
-    // Of slots.
-    std::string pool_key;               // the pool
-    std::vector<std::uint32_t> numbers; // ascending; empty: it is a lock
-    time_point handed_since = never;    // the first of the local handoffs in a row
-
-    std::uint64_t intent = 0; // name of the intent of a writer; 0: none
-    strays left_behind;
-};
-
-struct claim_record {
-    lock_form form = lock_form::exclusive;
-    bool fencing : 1 = false;
-    bool transferable : 1 = false; // no command that sets its key is executed late
-    bool announced : 1 = false;    // its removal is published; false for most rollbacks
-    bool drops_intent : 1 = false; // the removal also removes the writer's intent
-    bool removal_seen : 1 = false; // a key was missing that the protocol had not removed
-    /// Number of fenced local handoffs so far. Commands carry it, so that a reply counts only for
-    /// its own attempt.
-    std::uint16_t handoffs = 0;
-    short_ttl ttl{};
-    short_ttl ttl_max{};               // the largest of all requests
-    short_ttl asked_ttl{};             // at t0; the next owner may request another
-    owned_key key;                     // of several resources: all keys, packed; with the token
-    std::uint64_t fencing_token = 0;   // once it is held
-    time_point asked_at = never;       // t0: before the first byte was sent; then of the removal
-    time_point vote_by = never;        // a grant after this moment comes too late
-    time_point expires_at = never;     // no master can have the key after this
-    time_point believed_until = never; // the largest deadline that any holder was shown
-    ballots votes;
-    extension extending; // the latest extension of a held lease
-    std::unique_ptr<particulars> more;
-
-    std::string_view token_text() const noexcept { return key.token(); }
-
-    /// The key of the wait queue: the lock's, or the pool's for a slot.
-    std::string_view queue_key() const noexcept {
-        return is_slot() ? std::string_view(more->pool_key) : key;
-    }
-    lock_form waiting_form() const noexcept { return is_slot() ? lock_form::exclusive : form; }
-    bool is_slot() const noexcept { return more != nullptr && !more->numbers.empty(); }
-    std::uint64_t intent() const noexcept { return more ? more->intent : 0; }
-    strays left_behind() const noexcept { return more ? more->left_behind : strays(); }
-    particulars& need_more() {
-        if (!more) {
-            more = std::make_unique<particulars>();
-        }
-        return *more;
-    }
-
-    /// Resets for reuse. Keeps buffers, and members that every new claim assigns.
-    void reset() {
-        key = {};
-        form = lock_form::exclusive;
-        announced = drops_intent = removal_seen = false;
-        more.reset();
-        fencing_token = 0;
-        handoffs = 0;
-        believed_until = never;
-        if (!fencing) { // else each vote has a counter
-            votes.clear_details();
-        }
-        extending = {};
-    }
 };
 
 } // namespace redlock::core

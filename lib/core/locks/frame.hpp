@@ -1,6 +1,6 @@
 // The commands that were queued in one turn of the event loop and can share a call: acquires,
 // removals and extensions of exclusive locks. Each kind is sent to a master as one call with up to
-// `batch::locks_max` locks: a script with a status per lock in its reply, or for acquires without
+// `frame::locks_max` locks: a script with a status per lock in its reply, or for acquires without
 // fencing a SET per lock.
 //
 // All masters get the same locks in a call, so keys and tokens are formatted once. Only the last
@@ -28,8 +28,8 @@
 
 namespace redlock::core {
 
-/// Several locks in one call.
-struct batch {
+/// One call to several masters, for one lock or several.
+struct frame {
     static constexpr std::size_t locks_max = 64;
 
     struct item {
@@ -49,7 +49,7 @@ struct batch {
     std::size_t awaited = 0; // masters without a reply
     bool alone = false;      // no other lock joins it
     bool native = false;     // one SET per lock, each with its own reply
-    std::uint32_t text = 0;  // place of its arguments in the outbox, until it is sent
+    std::uint32_t text = 0;  // place of its arguments in `frames`, until it is sent
     std::vector<item> items;
 
     bool has_counters() const noexcept { return fencing.ttl.count() != 0; }
@@ -63,7 +63,7 @@ struct batch {
     }
 };
 
-class outbox {
+class frames {
 public:
     /// One command to one or several masters.
     struct command {
@@ -73,12 +73,12 @@ public:
         fence fencing;           // its token is that of a removal or an extension
         time_point by = forever; // the masters refuse it afterwards
         bool native = false;     // SET, not a script
-        batch::item item;
+        frame::item item;
         master_set to = 0;
     };
 
     bool empty() const noexcept { return open_.empty(); }
-    /// Whether a batch is full.
+    /// Whether a frame is full.
     bool full() const noexcept { return full_; }
     /// Identifies the commands that were added since the last flush. Never 0.
     std::uint32_t turn() const noexcept { return turn_; }
@@ -88,14 +88,14 @@ public:
     void add(const command& what, bool alone, time_point now);
     struct unsent {
         command_kind kind;
-        batch::item item;
+        frame::item item;
     };
     /// Removes the queued commands for a master that is down, and returns them. With `native`, only
     /// native acquires: for a master that is up but may not vote, where no script refuses them.
     std::vector<unsent> drop(std::size_t master, bool native);
 
-    /// Calls `send` for each batch of this turn, in order. It is kept until `done` for each of the
-    /// masters in `batch::to`.
+    /// Calls `send` for each frame of this turn, in order. It is kept until `done` for each of the
+    /// masters in `frame::to`.
     template <typename Send>
     void flush(Send send) {
         if (open_.empty()) {
@@ -107,10 +107,10 @@ public:
         for (const command_kind kind :
              {command_kind::remove, command_kind::acquire, command_kind::extend}) {
             for (const handle name : sending_) {
-                batch* const one = batches_.find(name); // null: sent with an earlier kind
+                frame* const one = frames_.find(name); // null: sent with an earlier kind
                 if (one != nullptr && one->kind == kind) {
                     one->awaited = masters_in(one->to);
-                    one->awaited > 0 ? send(*one) : batches_.destroy(*one);
+                    one->awaited > 0 ? send(*one) : frames_.destroy(*one);
                 }
             }
         }
@@ -120,21 +120,21 @@ public:
     /// of one, or published on it. Without `record`, as in the plain protocol, an extension checks
     /// nothing.
     void
-    write(std::string& out, const batch& what, command_variant how, std::string_view record) const;
+    write(std::string& out, const frame& what, command_variant how, std::string_view record) const;
     /// The last argument of a removal: what it publishes on that master.
-    static void write_publishes(std::string& out, const batch& what, std::size_t master);
+    static void write_publishes(std::string& out, const frame& what, std::size_t master);
 
-    batch* find(handle name) noexcept { return batches_.find(name); }
+    frame* find(handle name) noexcept { return frames_.find(name); }
     /// One master has replied, or never will.
-    void done(batch& one) {
+    void done(frame& one) {
         if (--one.awaited == 0) {
-            batches_.destroy(one);
+            frames_.destroy(one);
         }
     }
 
 private:
-    // The formatted arguments of each lock of a batch; of a native one, its commands. Not in the
-    // batch: very many may be in flight.
+    // The formatted arguments of each lock of a frame; of a native one, its commands. Not in the
+    // frame: very many may be in flight.
     struct arguments {
         argument_buffer keys;
         argument_buffer tokens;
@@ -143,9 +143,9 @@ private:
     };
 
     static std::size_t masters_in(master_set set) noexcept;
-    batch& batch_for(const command& what, bool alone, time_point now);
+    frame& frame_for(const command& what, bool alone, time_point now);
 
-    pool<batch> batches_;
+    pool<frame> frames_;
     std::vector<handle> open_;     // of this turn
     std::vector<arguments> texts_; // of the calls in `open_`, in that order; the rest is spare
     std::vector<handle> sending_;

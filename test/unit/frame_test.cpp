@@ -1,11 +1,11 @@
 // Which commands share a call, in which order the calls leave, and what they say.
 
 #include "core/bytes/guarded_scripts.hpp"
-#include "core/locks/outbox.hpp"
+#include "core/locks/frame.hpp"
 #include "support/test.hpp"
 #include "virtual_master.hpp"
 
-namespace outbox_test { namespace {
+namespace frame_test { namespace {
 
 using namespace redlock::core;
 using redlock::time_point;
@@ -36,7 +36,7 @@ struct wanted {
     time_point now = at(0s);
 };
 
-struct outbox_site {
+struct frames_site {
     void add(const wanted& one) {
         const std::string number = std::to_string(one.number);
         const std::string lock = "lock" + number;
@@ -60,41 +60,41 @@ struct outbox_site {
         }
     }
 
-    // The batches of this turn, as copies.
-    std::vector<batch> flush() {
-        std::vector<batch> sent;
-        box.flush([&](const batch& one) { sent.push_back(one); });
+    // The frames of this turn, as copies.
+    std::vector<frame> flush() {
+        std::vector<frame> sent;
+        box.flush([&](const frame& one) { sent.push_back(one); });
         return sent;
     }
-    std::vector<batch> flush(std::size_t expected) {
-        std::vector<batch> sent = flush();
+    std::vector<frame> flush(std::size_t expected) {
+        std::vector<frame> sent = flush();
         REQUIRE(sent.size() == expected);
         return sent;
     }
     // Which locks are in one call with which.
     std::vector<std::vector<std::uint32_t>> calls() {
         std::vector<std::vector<std::uint32_t>> all;
-        for (const batch& one : flush()) {
+        for (const frame& one : flush()) {
             all.push_back(locks_of(one));
         }
         return all;
     }
-    static std::vector<std::uint32_t> locks_of(const batch& one) {
+    static std::vector<std::uint32_t> locks_of(const frame& one) {
         std::vector<std::uint32_t> numbers;
-        for (const batch::item& each : one.items) {
+        for (const frame::item& each : one.items) {
             numbers.push_back(each.claim.index);
         }
         return numbers;
     }
 
-    outbox box;
+    frames box;
 };
 
 using calls = std::vector<std::vector<std::uint32_t>>;
 
 // The words of a call, with those that are checked of a master in place of the real ones.
 arguments
-words_of(const outbox& box, const batch& one, command_variant how, std::size_t master = 1) {
+words_of(const frames& box, const frame& one, command_variant how, std::size_t master = 1) {
     std::string bytes;
     box.write(bytes, one, how, "the:epoch");
     if (one.kind != removes) {
@@ -102,7 +102,7 @@ words_of(const outbox& box, const batch& one, command_variant how, std::size_t m
             append_argument(bytes, word);
         }
     } else {
-        outbox::write_publishes(bytes, one, master);
+        frames::write_publishes(bytes, one, master);
     }
     const auto words = unit::virtual_master::take_command(bytes);
     REQUIRE(words);
@@ -112,9 +112,9 @@ words_of(const outbox& box, const batch& one, command_variant how, std::size_t m
 
 // Those of the one call with these locks, separated by blanks.
 std::string line_of(const std::vector<wanted>& all, command_variant how) {
-    outbox_site it;
+    frames_site it;
     it.add_all(all);
-    const std::vector<batch> sent = it.flush(1);
+    const std::vector<frame> sent = it.flush(1);
     std::string line;
     for (const std::string& word : words_of(it.box, sent[0], how)) {
         line.append(line.empty() ? "" : " ").append(word);
@@ -124,12 +124,12 @@ std::string line_of(const std::vector<wanted>& all, command_variant how) {
 
 TEST_CASE("commands of the same kind, masters and ttl share a call") {
     for (const command_kind kind : {acquires, removes, extends}) {
-        outbox_site it;
+        frames_site it;
         CHECK(it.box.empty());
         it.add_all({{.kind = kind, .number = 3}, {.kind = kind, .number = 1}, {.kind = kind}});
         CHECK(!it.box.empty());
-        const std::vector<batch> sent = it.flush(1);
-        CHECK(outbox_site::locks_of(sent[0]) == std::vector<std::uint32_t>{3, 1, 1});
+        const std::vector<frame> sent = it.flush(1);
+        CHECK(frames_site::locks_of(sent[0]) == std::vector<std::uint32_t>{3, 1, 1});
         CHECK(sent[0].kind == kind);
         CHECK(sent[0].to == three_masters);
         CHECK(sent[0].ttl == 10s);
@@ -145,7 +145,7 @@ TEST_CASE("commands that differ have calls of their own") {
         wanted other = first;
         other.number = 2;
         change(other);
-        outbox_site it;
+        frames_site it;
         it.add_all({first, other});
         return it.calls();
     };
@@ -161,7 +161,7 @@ TEST_CASE("commands that differ have calls of their own") {
 }
 
 TEST_CASE("a command joins the call that it fits, not only the latest") {
-    outbox_site it;
+    frames_site it;
     it.add_all({
         {.number = 1},
         {.number = 2, .ttl = 20s},
@@ -174,23 +174,23 @@ TEST_CASE("a command joins the call that it fits, not only the latest") {
 }
 
 TEST_CASE("the sixty-fifth lock opens another call") {
-    outbox_site it;
+    frames_site it;
     for (std::uint32_t i = 1; i <= 130; ++i) {
         it.add({.number = i});
     }
     const calls sent = it.calls();
     REQUIRE(sent.size() == 3);
-    CHECK(sent[0].size() == batch::locks_max);
+    CHECK(sent[0].size() == frame::locks_max);
     CHECK(sent[0].front() == 1);
-    CHECK(sent[1].size() == batch::locks_max);
+    CHECK(sent[1].size() == frame::locks_max);
     CHECK(sent[1].front() == 65);
     CHECK(sent[2] == std::vector<std::uint32_t>{129, 130});
-    CHECK(batch::locks_max == 64);
+    CHECK(frame::locks_max == 64);
 }
 
-TEST_CASE("an outbox is full when one of its calls is, until its turn ends") {
-    outbox_site it;
-    for (std::uint32_t i = 1; i < batch::locks_max; ++i) {
+TEST_CASE("frames are full when one of them is, until their turn ends") {
+    frames_site it;
+    for (std::uint32_t i = 1; i < frame::locks_max; ++i) {
         it.add({.number = i});
         it.add({.kind = removes, .number = i, .alone = true});
     }
@@ -206,7 +206,7 @@ TEST_CASE("an outbox is full when one of its calls is, until its turn ends") {
 }
 
 TEST_CASE("a command that is to be alone joins none, and none joins it") {
-    outbox_site it;
+    frames_site it;
     it.add_all({
         {.number = 1},
         {.number = 2, .alone = true},
@@ -217,7 +217,7 @@ TEST_CASE("a command that is to be alone joins none, and none joins it") {
 }
 
 TEST_CASE("removals leave before acquires, and acquires before extensions") {
-    outbox_site it;
+    frames_site it;
     it.add_all({
         {.kind = extends, .number = 1},
         {.kind = acquires, .number = 2},
@@ -231,7 +231,7 @@ TEST_CASE("removals leave before acquires, and acquires before extensions") {
 
 TEST_CASE("locks are refused together only if they would be at nearly the same time") {
     const auto joined = [](const std::vector<nanoseconds>& limits, nanoseconds now = 0s) {
-        outbox_site it;
+        frames_site it;
         std::uint32_t number = 0;
         for (const nanoseconds limit : limits) {
             it.add({.number = ++number, .by = at(limit), .now = at(now)});
@@ -253,23 +253,23 @@ TEST_CASE("locks are refused together only if they would be at nearly the same t
     CHECK(joined({800ms, 800ms}, 900ms) == calls{{1, 2}});
     CHECK(joined({800ms, 801ms}, 900ms) == calls{{1}, {2}});
 
-    outbox_site it;
+    frames_site it;
     it.add_all({
         {.number = 1, .by = at(800ms)},
         {.number = 2, .by = forever},
         {.number = 3, .by = at(900ms)},
         {.number = 4, .by = forever},
     });
-    const std::vector<batch> sent = it.flush(2);
-    CHECK(outbox_site::locks_of(sent[0]) == std::vector<std::uint32_t>{1, 3});
+    const std::vector<frame> sent = it.flush(2);
+    CHECK(frames_site::locks_of(sent[0]) == std::vector<std::uint32_t>{1, 3});
     CHECK(sent[0].by_first == at(800ms));
     CHECK(sent[0].by_last == at(900ms));
-    CHECK(outbox_site::locks_of(sent[1]) == std::vector<std::uint32_t>{2, 4});
+    CHECK(frames_site::locks_of(sent[1]) == std::vector<std::uint32_t>{2, 4});
     CHECK(sent[1].by_first == forever);
 }
 
 TEST_CASE("a turn ends when its commands leave") {
-    outbox_site it;
+    frames_site it;
     const std::uint32_t turn = it.box.turn();
     CHECK(turn != 0);
     CHECK(it.flush().empty());
@@ -290,11 +290,11 @@ TEST_CASE("a turn ends when its commands leave") {
 }
 
 TEST_CASE("what is added while a turn is sent belongs to the next one") {
-    outbox_site it;
+    frames_site it;
     it.add_all({{.kind = removes, .number = 1}, {.number = 2}});
     calls sent;
-    it.box.flush([&](const batch& one) {
-        sent.push_back(outbox_site::locks_of(one));
+    it.box.flush([&](const frame& one) {
+        sent.push_back(frames_site::locks_of(one));
         it.add({.number = 10 + one.items[0].claim.index});
     });
     CHECK(sent == calls{{1}, {2}});
@@ -303,24 +303,24 @@ TEST_CASE("what is added while a turn is sent belongs to the next one") {
 }
 
 TEST_CASE("a call is kept until each of its masters has replied") {
-    outbox_site it;
+    frames_site it;
     it.add_all({{.number = 1, .to = 0b101}, {.number = 2, .to = 0b010}});
-    const std::vector<batch> sent = it.flush(2);
-    batch* const first = it.box.find(sent[0].self);
+    const std::vector<frame> sent = it.flush(2);
+    frame* const first = it.box.find(sent[0].self);
     REQUIRE(first != nullptr);
-    CHECK(outbox_site::locks_of(*first) == std::vector<std::uint32_t>{1});
+    CHECK(frames_site::locks_of(*first) == std::vector<std::uint32_t>{1});
     it.box.done(*first);
     CHECK(it.box.find(sent[0].self) == first);
     it.box.done(*first);
     CHECK(it.box.find(sent[0].self) == nullptr);
-    batch* const second = it.box.find(sent[1].self);
+    frame* const second = it.box.find(sent[1].self);
     REQUIRE(second != nullptr);
     it.box.done(*second);
     CHECK(it.box.find(sent[1].self) == nullptr);
     // Its place is used again, and nothing of it is left.
     it.add_all({{.number = 3, .ttl = 20s, .by = at(5s)}, {.number = 4, .ttl = 20s, .by = at(5s)}});
-    const std::vector<batch> next = it.flush(1);
-    CHECK(outbox_site::locks_of(next[0]) == std::vector<std::uint32_t>{3, 4});
+    const std::vector<frame> next = it.flush(1);
+    CHECK(frames_site::locks_of(next[0]) == std::vector<std::uint32_t>{3, 4});
     CHECK(next[0].by_first == at(5s));
     CHECK(next[0].by_last == at(5s));
     CHECK(next[0].to == three_masters);
@@ -330,7 +330,7 @@ TEST_CASE("a call is kept until each of its masters has replied") {
 }
 
 TEST_CASE("a master that is gone is sent nothing, and the others get theirs") {
-    outbox_site it;
+    frames_site it;
     it.add_all({
         {.kind = acquires, .number = 1},
         {.kind = removes, .number = 2, .publishes = true},
@@ -338,10 +338,10 @@ TEST_CASE("a master that is gone is sent nothing, and the others get theirs") {
         {.kind = acquires, .number = 4, .to = 0b101},
         {.kind = acquires, .number = 5},
     });
-    const std::vector<outbox::unsent> lost = it.box.drop(1, false);
+    const std::vector<frames::unsent> lost = it.box.drop(1, false);
     REQUIRE(lost.size() == 4);
     std::vector<std::uint32_t> numbers;
-    for (const outbox::unsent& one : lost) {
+    for (const frames::unsent& one : lost) {
         numbers.push_back(one.item.claim.index);
         CHECK(
             one.kind
@@ -356,11 +356,11 @@ TEST_CASE("a master that is gone is sent nothing, and the others get theirs") {
     CHECK(it.box.drop(3, false).empty());
     CHECK(it.box.drop(2, false).size() == 4); // 1, 5, 2 and 4
 
-    const std::vector<batch> sent = it.flush(3);
-    CHECK(outbox_site::locks_of(sent[0]) == std::vector<std::uint32_t>{2});
-    CHECK(outbox_site::locks_of(sent[1]) == std::vector<std::uint32_t>{1, 5});
-    CHECK(outbox_site::locks_of(sent[2]) == std::vector<std::uint32_t>{4});
-    for (const batch& one : sent) {
+    const std::vector<frame> sent = it.flush(3);
+    CHECK(frames_site::locks_of(sent[0]) == std::vector<std::uint32_t>{2});
+    CHECK(frames_site::locks_of(sent[1]) == std::vector<std::uint32_t>{1, 5});
+    CHECK(frames_site::locks_of(sent[2]) == std::vector<std::uint32_t>{4});
+    for (const frame& one : sent) {
         CHECK(one.to == 0b001);
         CHECK(one.awaited == 1);
     }
@@ -368,7 +368,7 @@ TEST_CASE("a master that is gone is sent nothing, and the others get theirs") {
 }
 
 TEST_CASE("a call that has no masters left is not sent, and does not stay") {
-    outbox_site it;
+    frames_site it;
     it.add_all({{.number = 1, .to = 0b011}, {.number = 2}});
     CHECK(it.box.drop(0, false).size() == 2);
     CHECK(it.box.drop(1, false).size() == 2);
@@ -376,14 +376,14 @@ TEST_CASE("a call that has no masters left is not sent, and does not stay") {
     CHECK(it.calls() == calls{{2}});
     CHECK(it.box.empty());
     it.add({.number = 3}); // in its place
-    const std::vector<batch> sent = it.flush(1);
-    CHECK(outbox_site::locks_of(sent[0]) == std::vector<std::uint32_t>{3});
+    const std::vector<frame> sent = it.flush(1);
+    CHECK(frames_site::locks_of(sent[0]) == std::vector<std::uint32_t>{3});
     CHECK(sent[0].to == three_masters);
     CHECK(sent[0].awaited == 3);
 }
 
 TEST_CASE("after a master is gone, commands for the others join what is left") {
-    outbox_site it;
+    frames_site it;
     it.add({.number = 1});
     it.box.drop(2, false);
     it.add_all({{.number = 2}, {.number = 3, .to = 0b011}});
@@ -440,9 +440,9 @@ TEST_CASE("a call names all keys, then what each lock has, then what is checked"
 }
 
 TEST_CASE("an extension of the plain protocol checks nothing of its master") {
-    outbox_site it;
+    frames_site it;
     it.add_all({{.kind = extends, .number = 1}, {.kind = extends, .number = 2}});
-    const std::vector<batch> sent = it.flush(1);
+    const std::vector<frame> sent = it.flush(1);
     std::string bytes;
     it.box.write(bytes, sent[0], command_variant::evalsha, {});
     CHECK(
@@ -453,37 +453,37 @@ TEST_CASE("an extension of the plain protocol checks nothing of its master") {
 }
 
 TEST_CASE("a master that may not vote any more gets no native acquire, and all else") {
-    outbox_site it;
+    frames_site it;
     it.add_all(
         {{.number = 1, .native = true},
          {.number = 2},
          {.kind = removes, .number = 3},
          {.kind = extends, .number = 4}});
-    const std::vector<outbox::unsent> dropped = it.box.drop(1, true);
+    const std::vector<frames::unsent> dropped = it.box.drop(1, true);
     REQUIRE(dropped.size() == 1);
     CHECK(dropped[0].item.claim.index == 1);
     CHECK(dropped[0].kind == acquires);
-    for (const batch& one : it.flush()) {
+    for (const frame& one : it.flush()) {
         CHECK(((one.to & 2U) != 0) != one.native);
     }
 }
 
 TEST_CASE("a removal is published on the masters that it names") {
-    outbox_site it;
+    frames_site it;
     it.add_all({{.kind = removes, .number = 1, .publishes = true}, {.kind = removes, .number = 2}});
-    const std::vector<batch> sent = it.flush(1);
+    const std::vector<frame> sent = it.flush(1);
     CHECK(words_of(it.box, sent[0], command_variant::evalsha, 0).back() == "00");
     CHECK(words_of(it.box, sent[0], command_variant::evalsha, 1).back() == "10");
     CHECK(words_of(it.box, sent[0], command_variant::evalsha, 2).back() == "00");
 }
 
 TEST_CASE("a call is an array of counted strings, after what is there") {
-    outbox_site it;
+    frames_site it;
     it.add({.kind = removes, .publishes = true});
     std::string bytes = "before";
-    const std::vector<batch> sent = it.flush();
+    const std::vector<frame> sent = it.flush();
     it.box.write(bytes, sent.at(0), command_variant::evalsha, "the:epoch");
-    outbox::write_publishes(bytes, sent[0], 1);
+    frames::write_publishes(bytes, sent[0], 1);
     CHECK(
         bytes
         == "before*7\r\n$7\r\nEVALSHA\r\n$40\r\n" + std::string(guarded_release.sha1)
@@ -491,9 +491,9 @@ TEST_CASE("a call is an array of counted strings, after what is there") {
 }
 
 TEST_CASE("in the plain protocol a call is one SET after another") {
-    outbox_site it;
+    frames_site it;
     it.add_all({{.number = 1, .native = true}, {.number = 2, .native = true}});
-    const std::vector<batch> sent = it.flush(1);
+    const std::vector<frame> sent = it.flush(1);
     CHECK(sent[0].native);
     std::string bytes;
     it.box.write(bytes, sent[0], command_variant::native, "the:epoch");
@@ -508,7 +508,7 @@ TEST_CASE("in the plain protocol a call is one SET after another") {
         it.box.done(*it.box.find(sent[0].self));
     }
     it.add({.number = 3});
-    const std::vector<batch> next = it.flush(1);
+    const std::vector<frame> next = it.flush(1);
     CHECK(!next[0].native);
     CHECK(words_of(it.box, next[0], command_variant::evalsha)[4] == "lock3");
 }
@@ -516,8 +516,8 @@ TEST_CASE("in the plain protocol a call is one SET after another") {
 TEST_CASE("the largest call has a word for each of its locks") {
     for (const command_kind kind : {acquires, removes, extends}) {
         for (const bool fenced : {false, true}) {
-            outbox_site it;
-            for (std::uint32_t i = 1; i <= batch::locks_max; ++i) {
+            frames_site it;
+            for (std::uint32_t i = 1; i <= frame::locks_max; ++i) {
                 it.add(
                     {.kind = kind,
                      .number = i,
@@ -538,4 +538,4 @@ TEST_CASE("the largest call has a word for each of its locks") {
     }
 }
 
-}} // namespace outbox_test
+}} // namespace frame_test

@@ -4,14 +4,14 @@
 // and then makes attempts on slots that were free. The release of any slot is published on the
 // channel of the pool.
 
-#include "acquires.hpp"
+#include "engine.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace redlock::core {
 
-void acquires::start_scan(operation& wanted, time_point now) {
+void engine::start_scan(operation& wanted, time_point now) {
     wanted.stage = operation::phase::scanning;
     if (wanted.queue != nullptr) {
         wanted.queue->asked_all(now);
@@ -26,19 +26,15 @@ void acquires::start_scan(operation& wanted, time_point now) {
     }
 }
 
-void acquires::end_scan(operation& wanted) {
+void engine::end_scan(operation& wanted) {
     slot_scan* const asking = wanted.search ? scans_.find(wanted.search->scan) : nullptr;
     if (asking != nullptr) {
         scans_.end(*asking);
     }
 }
 
-void acquires::slots_found(slot_scan& asking, time_point now) {
-    slots_found(*operations_.find(asking.operation), asking, now);
-}
-
 // Ends a scan: starts an attempt on a free slot, or ends this search.
-void acquires::slots_found(operation& wanted, slot_scan& asking, time_point now) {
+void engine::slots_found(operation& wanted, slot_scan& asking, time_point now) {
     const slot_tally& found = asking.found;
     if (wanted.search->scanned(found, random_)) {
         end_scan(wanted);
@@ -52,23 +48,38 @@ void acquires::slots_found(operation& wanted, slot_scan& asking, time_point now)
     std::swap(wanted.last, asking.votes);
     wanted.decided_at = now;
     end_scan(wanted);
-    if (wanted.queue == nullptr || closing_ || now >= wanted.wait_until) {
+    if (wanted.queue == nullptr || closing() || now >= wanted.wait_until) {
         finish(wanted, now);
     } else {
-        act(wanted, waiting_.no_slot(wanted, now), now);
+        act(wanted, no_slot(wanted, now), now);
     }
+}
+
+// A search found no slot: the next step is to search again, or it pauses.
+next_step engine::no_slot(operation& front, time_point now) {
+    wait_queue& mine = *front.queue;
+    mine.found(front.outcome, front.last);
+    front.search->stop();
+    if (front.outcome == errc::contended) {
+        if (mine.take_notified()) {
+            return next_step::ask;
+        }
+        watch(mine, now);
+    }
+    pause(front, mine.no_slot(view_of(mine, now), random_), now);
+    return next_step::wait;
 }
 
 // The front got a slot, and the next waiter becomes the front. After a local handoff all slots are
 // held, so it waits until the planned search. Otherwise it continues with the other free slots of
 // the last scan.
-void acquires::look_on(wait_queue& waiters, operation& served, const claim& won, time_point now) {
-    operation& next = *waiting::front_of(waiters);
-    if (won.more->handed_since != never && !waiters.take_notified()) {
-        waiting_.pause(next, waiters.search_at(), now);
+void engine::look_on(wait_queue& waiters, operation& served, const claim& won, time_point now) {
+    operation& next = *front_of(waiters);
+    if (won.handed_since() != never && !waiters.take_notified()) {
+        pause(next, waiters.search_at(), now);
         return;
     }
-    waiting_.pause(next, now, now);
+    pause(next, now, now);
     if (next.search) {
         next.search->take_over(*served.search);
     }
@@ -76,14 +87,14 @@ void acquires::look_on(wait_queue& waiters, operation& served, const claim& won,
 
 // An attempt on one slot has failed: tries another if this search has one left. Returns false if it
 // has ended.
-bool acquires::try_next_slot(operation& wanted, claim& attempt, time_point now) {
-    if (wanted.outcome != errc::contended || !wanted.search->refused() || closing_
+bool engine::try_next_slot(operation& wanted, claim& attempt, time_point now) {
+    if (wanted.outcome != errc::contended || !wanted.search->refused() || closing()
         || (wanted.wait_until > wanted.began
             && wanted.wait_until <= later(now, 2 * masters_.retry_floor()))) {
         return false;
     }
-    attempt.announced = attempt.announced || attempt.votes.may_be_set();
-    removals_.begin(attempt, now);
+    attempt.announce();
+    remove(attempt, now);
     // Another client tries the same slots: from now on the arbiter is asked first, and decides
     // between the two.
     wanted.ask_arbiter = true;

@@ -1,9 +1,9 @@
-#include "core/locks/extension_round.hpp"
+#include "core/locks/extension.hpp"
 #include "support/test.hpp"
 
 #include <numeric>
 
-namespace extension_round_test { namespace {
+namespace extension_test { namespace {
 
 using namespace redlock;
 using namespace redlock::core;
@@ -353,4 +353,4 @@ TEST_CASE("a round never lets a lease go on across a gap in which a majority was
     }
 }
 
-}} // namespace extension_round_test
+}} // namespace extension_test

@@ -1,0 +1,145 @@
+// What comes from the masters: notifications, and changes in which of them may vote.
+
+#include "core/base/decisions.hpp"
+#include "core/bytes/keys.hpp"
+#include "engine.hpp"
+
+#include <vector>
+
+namespace redlock::core {
+
+void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) {
+    if (wrong::step_ends_quarantine) {
+        return;
+    }
+    if (const auto change = masters_.clock_stepped(master, now)) {
+        wire_.write_soon();
+        log_.clock_stepped(master, by);
+        voters_changed(*change, now);
+    }
+}
+
+void engine::admission_changed(std::size_t master, time_point now) {
+    voters_changed(masters_.admission_changed(master, now), now);
+    wire_.write_soon(); // handshakes that the record of this master has made useful
+    limits_.stop_search(master);
+    if (masters_[master].link->up()) {
+        limits_.search(master, now);
+        send_pending(master, now);
+    } else {
+        wire_.drop_unsent(master, now);
+    }
+}
+
+void engine::voters_changed(const admission_change& change, time_point now) {
+    look_around();
+    if (change.members) {
+        members_changed(now);
+    }
+    if (change.masters != 0) {
+        wire_.heard().forget(); // their arbiters may be other masters
+    }
+    for (const std::size_t i : each_of(change.masters)) {
+        const master& one = masters_[i];
+        if (!one.link->up()) {
+            continue;
+        }
+        if (!wrong::sent_in_quarantine && !one.admitted) {
+            wire_.drop_unsent(i, now);
+        }
+        log_.voter_changed(i, now);
+    }
+    if (change.ready) {
+        outage_reported_ = false;
+        for_each_front([&](operation& front) {
+            wake(*front.queue, front.queue->outage_over({rules_, now}, random_));
+        });
+    }
+}
+
+// An attempt ends: a grant of this generation and one of the last are not votes for the same lock.
+// A lease keeps its deadline, and its next extension is counted by the present members.
+void engine::members_changed(time_point now) {
+    const master_set gone = set_where(
+        size(), [this](std::size_t i) { return !masters_.members().contains(rules_.members[i]); });
+    std::vector<handle> rounds;
+    claims_.for_each([&](claim& one) {
+        if (one.is_held()) {
+            one.members_changed(gone);
+        }
+        const bool extends = !wrong::earlier_votes_count && one.is_held() && one.extending();
+        if (one.is_asking() || extends) {
+            rounds.push_back(one.self);
+        }
+    });
+    for (const handle name : rounds) {
+        claim* const one = claims_.find(name);
+        if (one == nullptr) {
+            continue;
+        }
+        operation* const wanted = one->is_asking() ? operations_.find(one->wanted_by) : nullptr;
+        if (wanted != nullptr) {
+            fail(*wanted, *one, errc::no_quorum, now);
+        } else if (one->is_held() && one->extending()) {
+            decided(*one, one->give_up_round(at(now)), now);
+        }
+    }
+    host_.members_changed(masters_.members());
+    log_.members_changed();
+}
+
+// Another client may have set a longer `max_ttl`.
+void engine::introduce_all_again(time_point now) {
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        masters_.introduce_again(i, now);
+    }
+    wire_.write_soon();
+}
+
+void engine::look_at_limit(time_point now) {
+    if (life_ == life::running) {
+        introduce_all_again(now);
+    }
+}
+
+// --- Notifications
+
+void engine::publish_refused(std::size_t master, time_point now) {
+    log_.publish_refused(master);
+    notifications_changed(now);
+}
+
+template <typename F>
+void engine::for_each_front(F f) {
+    operations_.for_each([&](operation& wanted) {
+        if (wanted.queue != nullptr && wanted.queue->front() == &wanted) {
+            f(wanted);
+        }
+    });
+}
+
+// If no majority announces releases any more, the waiters poll.
+void engine::notifications_changed(time_point now) {
+    if (masters_.lost_notifications()) {
+        for_each_front([&](operation& front) {
+            wait_queue& mine = *front.queue;
+            wake(mine, mine.poll_soon(view_of(mine, now), random_));
+        });
+    }
+}
+
+// `release` was announced by a master; if it is empty, a release may have been missed.
+void engine::release_notified(
+    std::size_t master, std::string_view channel, std::string_view release, time_point now) {
+    const std::string_view lock_key = lock_of_channel(channel);
+    if (queues_.has_listener(lock_key)) {
+        host_.heard(lock_key);
+    }
+    for (wait_queue* const one : queues_.waiting_for(lock_key)) {
+        if (!one->empty()) {
+            notified(*one, master, release, now);
+        }
+    }
+}
+
+} // namespace redlock::core

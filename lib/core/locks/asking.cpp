@@ -1,0 +1,307 @@
+// A claim that asks: an acquire or a local handoff, until a majority has decided it. An attach:
+// attaching.cpp.
+//
+// An acquire sends the command to all masters at once, or first to one of them, the *arbiter*,
+// whose refusal ends it without asking the others.
+//
+// With fencing, the counters of a majority that granted are set to one number, the token, before
+// the claim is held (*raise*). Counters are raised only *while the lock there is ours*. The next
+// owner's majority shares a master with this one, whose counter is then at least the token.
+
+#include "removal.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redlock::core {
+
+void claim::acquire(
+    lock_form form, owned_key key, const claim_terms& wanted, const circumstances& at) {
+    phase_ = phase::asking;
+    std::construct_at(
+        &asking_,
+        asking_state{
+            .count = {at.rules.size(), at.majority},
+            .min_validity = shortened(wanted.min_validity),
+            .patience = wanted.patience});
+    form_ = form;
+    key_ = std::move(key);
+    fencing_ = wanted.fencing;
+    transferable_ = at.rules.guarded() && wanted.transferable; // else SET is all it has
+    ttl_ = ttl_max_ = asked_ttl_ = shortened(wanted.ttl);
+    asked_at_ = at.now; // before the first byte of it leaves
+    granted_until_ = guaranteed_until(asked_at_, asked_ttl_, at.rules.drift);
+    vote_by_ = never;
+    expires_at_ = at.now + ttl_ + at.rules.drift.of(ttl_);
+    votes.reset(at.rules.size());
+}
+
+steps claim::hand_to(handle next, const claim_terms& wanted, const circumstances& at) {
+    assert(acts());
+    ttl_ = shortened(wanted.ttl);
+    ttl_max_ = std::max(ttl_max_, ttl_);
+    if (wrong::late_grant_lasts_anew && ttl_ != asked_ttl_) {
+        granted_until_ = guaranteed_until(asked_at_, ttl_, at.rules.drift);
+    }
+    wanted_by = next;
+    phase_ = phase::asking;
+    std::construct_at(
+        &asking_,
+        asking_state{
+            .count = {at.rules.size(), at.majority},
+            .from = claim_origin::hand_off,
+            .min_validity = shortened(wanted.min_validity),
+            .accepted_at = at.now,
+            .patience = wanted.patience});
+    if (wrong::handoff_without_raise || !fencing_) {
+        return steps::won;
+    }
+    extending_.active = false;
+    ++handoffs_;
+    // A majority must store the larger token while the lock there is ours.
+    asking_.raise_to = fencing_token_ + 1;
+    to_ = 0;
+    for (std::size_t i = 0; i < votes.of.size(); ++i) {
+        ballot& theirs = votes.of[i];
+        if (at.now < theirs.until() && (at.up & set_of(i)) != 0) {
+            theirs.said = vote::pending;
+            to_ |= set_of(i);
+        } else {
+            const bool open = theirs.said == vote::granted || theirs.said == vote::pending;
+            refused(i, open ? vote::unreachable : theirs.said);
+        }
+    }
+    if (wrong::handoff_raise_not_awaited && is_open()) {
+        return steps::raise | steps::won;
+    }
+    return steps::raise | decide(at);
+}
+
+void claim::name_slots(std::string_view pool_key, std::vector<std::uint32_t> numbers) {
+    need_more().pool_key = pool_key;
+    more_->numbers = std::move(numbers);
+}
+
+void claim::name_intent(std::uint64_t name) {
+    need_more().intent = name;
+}
+
+time_point claim::begin(const circumstances& at) noexcept {
+    vote_by_ = raised_by(at);
+    if (attaches()) {
+        expires_at_ = vote_by_ + ttl_max_ + at.rules.drift.of(ttl_max_);
+    } else if (at.rules.guarded()) { // the masters may execute the command until then
+        expires_at_ = vote_by_ + ttl_ + at.rules.drift.of(ttl_);
+    }
+    return vote_by_;
+}
+
+time_point claim::raised_by(const circumstances& at) const noexcept {
+    return std::min(
+        {later(at.now, at.rules.master_timeout),
+         guaranteed_until(asked_at_, ttl_, at.rules.drift) - asking_.min_validity,
+         asking_.patience});
+}
+
+master_set claim::ask(std::size_t arbiter) noexcept {
+    asking_.arbiter = arbiter != nobody && votes.of[arbiter].said == vote::pending
+                          ? static_cast<std::uint32_t>(arbiter)
+                          : all_asked;
+    const master_set of = asked_all() ? ~master_set{0} : set_of(asking_.arbiter);
+    // To an attach, a master that cannot be reached may have the key as well.
+    const bool attaching = attaches();
+    master_set to = 0;
+    for (std::size_t i = 0; i < votes.of.size(); ++i) {
+        const bool asks = may_ask(i) && (of & set_of(i)) != 0;
+        to |= asks ? set_of(i) : 0U;
+        if (asks || attaching) {
+            votes.of[i].asked = true;
+            votes.of[i].unvouched |= attaching;
+        }
+    }
+    return to;
+}
+
+// --- Votes
+
+steps claim::answered(const told& from, const answer& got, const circumstances& at) {
+    switch (from.kind) {
+    case command_kind::acquire:
+        return is_held() ? granted_late(from, got, at) : acquired(from, got, at);
+    case command_kind::raise:
+        return is_held() ? raised_late(from, got, at) : raised(from, got, at);
+    case command_kind::remove:
+        return removed(from, got.said, at);
+    default: // extend, heal
+        return attaches() ? attached(from, got, at) : kept(from, got, at);
+    }
+}
+
+vote claim::note_grant(std::size_t master, const answer& got) {
+    votes.set_left(master, got.left.value_or(lease_unknown));
+    if (got.said == vote::granted) {
+        votes.of[master].confirm(granted_until_);
+        if (fencing_) {
+            votes.set_counter(master, got.counter);
+        }
+    }
+    return got.said;
+}
+
+steps claim::acquired(const told& from, const answer& got, const circumstances& at) {
+    assert(is_asking());
+    ballot& theirs = votes.of[from.master];
+    if (from.epoch != handoffs_ || theirs.said != vote::pending) {
+        return steps::none; // it was counted as timed out, or belongs to the previous owner
+    }
+    if (wrong::t0_after_sends && granted() == 0) {
+        asked_at_ = at.now;
+        granted_until_ = guaranteed_until(asked_at_, asked_ttl_, at.rules.drift);
+    }
+    const vote what = theirs.said = note_grant(from.master, got);
+    const std::uint64_t counter = votes.counter(from.master);
+    if (what == vote::granted && counter < asking_.raise_to) {
+        return steps::counted | raise_late(from.master, at);
+    }
+    // A counter beyond the token does not count as a vote for it: this grant came after the choice
+    // of the token.
+    const bool ahead = what == vote::granted && asking_.raise_to != 0 && counter > asking_.raise_to;
+    if (ahead) {
+        votes.note(from.master, "its fencing counter is ahead");
+    }
+    asking_.count.add(ahead ? vote::held : what);
+    if (asking_.arbiter == from.master) {
+        return steps::counted | (what == vote::held ? failed(errc::contended) : steps::ask_others);
+    }
+    return steps::counted | decide(at);
+}
+
+steps claim::raised(const told& from, const answer& got, const circumstances& at) {
+    ballot& theirs = votes.of[from.master];
+    if (got.said == vote::owned_by_other) {
+        removal_seen_ |= theirs.remove(at.now);
+    }
+    const bool current = wrong::any_raise_counts || from.epoch == handoffs_;
+    if (!current || theirs.said != vote::pending) {
+        return steps::none;
+    }
+    if (attaches()) {
+        return read_or_raised(from.master, got, at);
+    }
+    theirs.said = got.said;
+    if (got.said == vote::held) {
+        votes.note(from.master, "its fencing counter is ahead");
+    }
+    asking_.count.add(got.said == vote::owned_by_other ? vote::held : got.said);
+    return decide(at);
+}
+
+// --- Decisions
+
+steps claim::failed(errc why) noexcept {
+    asking_.why = why;
+    return steps::failed;
+}
+
+steps claim::decide(const circumstances& at) {
+    if (attaches()) {
+        return decide_attach(at);
+    }
+    switch (asking_.count.decide()) {
+    case verdict::won:
+        return fencing_ && asking_.raise_to == 0 ? level(at) : steps::won;
+    case verdict::contended:
+        return failed(errc::contended);
+    case verdict::no_quorum:
+        return failed(errc::no_quorum);
+    default:
+        return steps::none;
+    }
+}
+
+// A majority granted, and its fencing counters may differ. A master that is down and whose counter
+// is lower loses its vote.
+steps claim::level(const circumstances& at) {
+    for (std::size_t i = 0; i < votes.of.size(); ++i) {
+        const std::uint64_t counter = votes.counter(i);
+        asking_.raise_to = wrong::token_minimum && asking_.raise_to != 0 && counter != 0
+                               ? std::min(asking_.raise_to, counter)
+                               : std::max(asking_.raise_to, counter);
+    }
+    asking_.count = {votes.of.size(), asking_.count.quorum()};
+    to_ = 0;
+    for (std::size_t i = 0; i < votes.of.size(); ++i) {
+        ballot& theirs = votes.of[i];
+        if (!wrong::fencing_without_raise && theirs.said == vote::granted
+            && votes.counter(i) < asking_.raise_to) {
+            if ((at.up & set_of(i)) != 0) {
+                to_ |= set_of(i);
+                continue;
+            }
+            theirs.said = vote::unreachable;
+        }
+        if (theirs.said != vote::pending) {
+            asking_.count.add(theirs.said);
+        }
+    }
+    if (to_ == 0 || !is_open()) {
+        return decide(at);
+    }
+    for (std::size_t i = 0; i < votes.of.size(); ++i) {
+        ballot& theirs = votes.of[i];
+        if (wrong::deadline_restarted_at_raise && theirs.until() != never) {
+            theirs.confirm(guaranteed_until(at.now, ttl_, at.rules.drift));
+        }
+        if ((to_ & set_of(i)) != 0) {
+            theirs.said = vote::pending;
+        }
+    }
+    const steps rest = wrong::raise_not_awaited ? steps::won : steps::none;
+    return steps::raise | steps::anew | rest;
+}
+
+// One more master, whose reply came after the token was chosen.
+steps claim::raise_late(std::size_t master, const circumstances& at) {
+    votes.of[master].said = vote::pending;
+    to_ = set_of(master);
+    return steps::raise | decide(at);
+}
+
+// --- Time
+
+steps claim::out_of_time(master_set slow, master_set& silent, const circumstances& at) {
+    if (!asked_all() && at.now < vote_by_) {
+        return steps::ask_others;
+    }
+    const bool working = works(slow);
+    if (at.now >= asking_.patience) {
+        return failed(asked_all() && !working ? errc::no_quorum : errc::wait_timed_out);
+    }
+    // Checked for acquires only: a handoff just raises counters, and an attach takes whatever lease
+    // is left.
+    const bool used_up =
+        asking_.from == claim_origin::acquire
+        && at.now >= guaranteed_until(asked_at_, ttl_, at.rules.drift) - asking_.min_validity;
+    if (used_up && (working || at.now < later(asked_at_, at.rules.master_timeout))) {
+        return failed(working ? errc::validity_exhausted : errc::no_quorum);
+    }
+    for (std::size_t i = 0; i < votes.of.size(); ++i) {
+        if (votes.of[i].said == vote::pending) {
+            votes.of[i].said = vote::timed_out;
+            silent |= set_of(i);
+        }
+    }
+    asking_.count.close();
+    return decide(at);
+}
+
+bool claim::works(master_set slow) const noexcept {
+    std::size_t working = granted() + refusals();
+    for (std::size_t i = 0; i < votes.of.size(); ++i) {
+        const bool open = votes.of[i].said == vote::pending;
+        working += open && (slow & set_of(i)) != 0 ? 1U : 0U;
+    }
+    return working >= asking_.count.quorum();
+}
+
+} // namespace redlock::core
