@@ -51,6 +51,22 @@ TEST_CASE("a master that may have lost the key does not show that a lock is free
     CHECK(it.pools[1].free() == 2);
 }
 
+TEST_CASE("masters that were emptied a moment ago do not show that a lock or a slot is free") {
+    virtual_quorum it(guarded_settings_for(3));
+    it.start();
+    CHECK(asked(it).state == lock_state::free);
+    it.masters[0].data.clear();
+    it.masters[1].data.clear();
+    it.engine.query_slots(1, "r", 2, it.now()); // the same moment: no reply has shown it yet
+    const lock_status found = asked(it);
+    CHECK(found.state == lock_state::undecided);
+    CHECK(found.masters[0].vote == vote::absent);
+    CHECK(found.masters[0].text == "its memory record has changed");
+    CHECK(found.masters[2].text.empty());
+    REQUIRE(it.run_while_not([&] { return !it.pools.empty(); }));
+    CHECK(it.pools[0].count(lock_state::undecided) == 2);
+}
+
 TEST_CASE("a lock that a majority has with one token is held, until that majority ends") {
     started_quorum it(3);
     it.masters[0].put(it.key(), "token", it.now() + 1s);
@@ -175,12 +191,12 @@ TEST_CASE("only the replies of members decide a query, and each is awaited") {
     left.type = reply_type::integer;
     left.integer = 700;
     for (const std::size_t master : {0U, 1U}) {
-        asked.asked();
+        asked.asked(2);
         asked.answered(master, command_kind::get, token);
         CHECK(!asked.complete());
         asked.answered(master, command_kind::pttl, left);
     }
-    asked.asked();
+    asked.asked(2);
     asked.answered(2, command_kind::get, {});
     asked.dropped(2, "reset");
     CHECK(asked.complete());

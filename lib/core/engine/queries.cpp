@@ -41,6 +41,13 @@ void query::answered(
     }
 }
 
+void query::certified(std::size_t master, bool kept) {
+    --pending_;
+    if (!kept && result.masters[master].vote == vote::absent) {
+        result.masters[master].text = "its memory record has changed";
+    }
+}
+
 void query::dropped(std::size_t master, std::string_view why) {
     result.masters[master].vote = vote::unreachable;
     result.masters[master].text = why;
@@ -101,11 +108,16 @@ void queries::ask(std::uint64_t cookie, std::string_view resource, time_point no
             mine.text = masters_.why_not(i, now);
             continue;
         }
-        asked.asked();
-        sent_command what{.kind = command_kind::get, .to = this, .subject = asked.self};
+        asked.asked(rules_.guarded() ? 3 : 2);
+        sent_command what{
+            .kind = command_kind::get, .record = link.record(), .to = this, .subject = asked.self};
         wire_.send(i, {"GET", key}, what, now);
         what.kind = command_kind::pttl;
         wire_.send(i, {"PTTL", key}, what, now);
+        if (rules_.guarded()) {
+            what.kind = command_kind::read_record;
+            wire_.send(i, {"GET", rules_.record_key}, what, now);
+        }
     }
     timers_.set(asked.wake, later(now, rules_.master_timeout));
     if (asked.complete()) {
@@ -118,17 +130,20 @@ void queries::replied(const arrival& at, const reply* answer) {
     if (asked == nullptr) {
         return;
     }
-    if (answer != nullptr) {
-        // Before the quorum was founded, nobody has had a lock.
-        const bool unused = !rules_.members.empty() && masters_.members().number == 0;
+    // Before the quorum was founded, nobody has had a lock.
+    const bool unused = !rules_.members.empty() && masters_.members().number == 0;
+    if (answer == nullptr) {
+        asked->dropped(at.master, masters_[at.master].link->why_down());
+    } else if (at.command.kind == command_kind::read_record) {
+        const bool kept = masters_[at.master].link->certifies(at.command, *answer);
+        asked->certified(at.master, kept || unused);
+    } else {
         const bool votes = masters_[at.master].admitted || unused;
         asked->answered(
             at.master,
             at.command.kind,
             *answer,
             votes ? std::string() : masters_.why_not(at.master, at.now));
-    } else {
-        asked->dropped(at.master, masters_[at.master].link->why_down());
     }
     if (asked->complete()) {
         end(*asked);

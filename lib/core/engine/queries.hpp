@@ -17,8 +17,8 @@
 
 namespace redlock::core {
 
-/// A query of the owner of a lock: GET and PTTL on every connected master, and a verdict. Sends
-/// nothing itself.
+/// A query of the owner of a lock: GET and PTTL on every connected master, then GET of its memory
+/// record (guarded), and a verdict. Sends nothing itself.
 class query {
 public:
     handle self;
@@ -30,12 +30,15 @@ public:
         result.masters.resize(masters);
         owners_.resize(masters);
     }
-    /// Both commands were sent to one more master.
-    void asked() noexcept { pending_ += 2; }
+    /// That many commands were sent to one more master.
+    void asked(unsigned commands) noexcept { pending_ += commands; }
     /// `no_vote`: why the master may not vote now; empty if it may. Such a master may have lost the
     /// key, so it does not show that the lock is free.
     void answered(
         std::size_t master, command_kind kind, const reply& answer, std::string_view no_vote = {});
+    /// The record of its memory, read after the key. `kept`: it is that of the handshake, so the
+    /// master has lost nothing.
+    void certified(std::size_t master, bool kept);
     /// The connection broke before the reply to one of them.
     void dropped(std::size_t master, std::string_view why);
     /// Whether all replies are there.

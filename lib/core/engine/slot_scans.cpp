@@ -56,6 +56,11 @@ void slot_scan::answered(
     }
 }
 
+void slot_scan::certified(std::size_t master, bool kept) {
+    found.told(master, 0, {});
+    may_vote_ &= kept ? ~master_set{0} : ~set_of(master);
+}
+
 void slot_scan::dropped(std::size_t master, std::string_view why) {
     failed(master, vote::unreachable, why);
 }
@@ -155,9 +160,20 @@ void slot_scans::ask_masters(slot_scan& asking, time_point now) {
             asking.votes.of[i].said = answers ? vote::unreachable : masters_[i].otherwise;
             continue;
         }
-        asking.found.asked(i, asking.commands());
+        const bool certifies = asking.wants_owners() && rules_.guarded();
+        asking.found.asked(i, asking.commands() + (certifies ? 1 : 0));
         for (unsigned command = 0; command < asking.commands(); ++command) {
             send(asking, i, command, now);
+        }
+        if (certifies) {
+            wire_.send(
+                i,
+                {"GET", rules_.record_key},
+                {.kind = command_kind::read_record,
+                 .record = link.record(),
+                 .to = &replies_,
+                 .subject = asking.self},
+                now);
         }
     }
 }
@@ -199,6 +215,8 @@ slot_scan* slot_scans::answered(const arrival& at, const reply* answer) {
     }
     if (answer == nullptr) {
         asking->dropped(at.master, masters_[at.master].link->why_down());
+    } else if (at.command.kind == command_kind::read_record) {
+        asking->certified(at.master, masters_[at.master].link->certifies(at.command, *answer));
     } else {
         const bool native = at.command.how == command_variant::native;
         asking->answered(

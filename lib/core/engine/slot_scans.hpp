@@ -66,6 +66,8 @@ public:
         const reply& got,
         std::chrono::milliseconds max_ttl,
         bool may_vote = true);
+    /// Of a status: the memory record, read after the slots. `kept`: the master has lost nothing.
+    void certified(std::size_t master, bool kept);
     /// The connection broke before the reply.
     void dropped(std::size_t master, std::string_view why);
     /// Whether no further reply is needed.

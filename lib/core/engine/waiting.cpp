@@ -243,9 +243,10 @@ void engine::notified(
 }
 
 void engine::replied(const arrival& at, const reply* got) {
-    if (at.command.kind == command_kind::lease_left) {
+    const command_kind kind = at.command.kind;
+    if (kind == command_kind::lease_left) {
         lease_left(operations_.find(at.command.subject), at, got);
-    } else if (at.command.kind != command_kind::scan_slots) {
+    } else if (kind == command_kind::take_turn || kind == command_kind::leave_queue) {
         turn_answered(at, got);
     } else if (slot_scan* const found = scans_.answered(at, got)) {
         slots_found(*operations_.find(found->operation), *found, at.now);
