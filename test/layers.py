@@ -218,6 +218,9 @@ class Checker:
                 self.fail(path, line, f'core includes {reached}{via}; only the standard library')
 
         code = code_of((self.root / path).read_text(encoding='utf-8'))
+        if self.may_see_engine(path) and (found := re.search(r'\bvotes\.of\b', code)):
+            line = code.count('\n', 0, found.start()) + 1
+            self.fail(path, line, 'the engine executes steps; a claim looks at its votes itself')
         for pattern, what in IMPURE_CODE:
             for match in pattern.finditer(code):
                 line = code.count('\n', 0, match.start()) + 1
@@ -318,6 +321,7 @@ BAD = [
     ('lib/core/bytes/command.hpp', '#include "core/masters/masters.hpp"\n', 'itself: command.hpp -> masters.hpp -> command'),
     ('lib/core/bytes/command.cpp', '#include "core/masters/masters.hpp"\n', 'bytes includes masters: lib/core/masters/masters.hpp'),
     ('lib/core/engine/masters_report.cpp', '#include "engine.hpp"\n', 'only the engine and the glue'),
+    ('lib/core/engine/engine.cpp', 'one.votes.of[0].said;\n', 'a claim looks at its votes itself'),
     ('lib/core/locks/waiting.cpp', '#include "core/engine/engine.hpp"\n', 'only the engine and the glue'),
     ('lib/core/engine/engine_callbacks.hpp', '#include "engine.hpp"\n', 'only the engine and the glue'),
     ('lib/net/link.cpp', '#include "core/engine/engine.hpp"\n', 'only the engine and the glue'),

@@ -25,7 +25,7 @@ void engine::remove(claim& ended, time_point now) {
     const master_set may = ended.may_be_on();
     if (wrong::rollback_unordered && may != 0) {
         for (const std::size_t i : each_of(may & masters_.up())) {
-            if (ended.votes.of[i].said == vote::timed_out) {
+            if (ended.said(i) == vote::timed_out) {
                 masters_[i].link->closed("the rollback takes another one", now);
             }
         }
@@ -33,14 +33,8 @@ void engine::remove(claim& ended, time_point now) {
     const master_set there = may & masters_.up();
     ended.remove(there, may & ~there, at(now));
     for (std::size_t i = 0; ended.result_wanted() && i < masters_.size(); ++i) {
-        ballot& mine = ended.votes.of[i];
-        if (mine.asked) {
-            continue;
-        }
-        if (masters_[i].admitted) {
-            ended.votes.note(i, "it was not asked: it had no vote on this lock");
-        } else {
-            mine.said = masters_[i].otherwise;
+        if ((may & set_of(i)) == 0) {
+            ended.not_asked(i, masters_[i].otherwise);
         }
     }
     master_set to = 0;
@@ -83,7 +77,7 @@ void engine::removed(const arrival& at, std::span<const frame::item> locks) {
     std::size_t found = 0;
     for (const frame::item& each : locks) {
         if (claim* const ended = claims_.find(each.claim)) {
-            ended->votes.of[at.master].latency = latency;
+            ended->took(at.master, latency);
             const steps what = ended->removed(from, vote::granted, now);
             removal_answered(*ended, at.master, what, at.now);
             ++found;

@@ -152,7 +152,7 @@ void engine::ask_lease_left(operation& front, const claim& attempt, time_point n
     const std::size_t arbiter = masters_.arbiter_of(attempt.key());
     std::size_t who = nobody;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
-        const bool holds = attempt.votes.of[i].said == vote::held && masters_[i].link->up();
+        const bool holds = attempt.said(i) == vote::held && masters_[i].link->up();
         who = holds && (who == nobody || i == arbiter) ? i : who;
     }
     if (who == nobody || front.queue->pool || !attempt.sets_natively()) {
@@ -228,16 +228,13 @@ void engine::notified(
     wait_queue& mine, std::size_t master, std::string_view release, time_point now) {
     operation& front = *front_of(mine);
     const claim* const attempt = claims_.find(front.attempt);
-    const bool granted = attempt != nullptr && attempt->votes.of[master].said == vote::granted;
+    const bool granted = attempt != nullptr && attempt->said(master) == vote::granted;
     const time_point due = mine.notified(master, release, granted, view_of(mine, now));
     wake(mine, due);
     if (wrong::notification_is_grant && due != forever && mine.acts()) {
         claim& given = make_claim(front, {}, now);
         front.attempt = given.self;
-        for (ballot& theirs : given.votes.of) {
-            theirs.asked = true;
-            theirs.confirm(guaranteed_until(now, given.ttl(), rules_.drift));
-        }
+        given.believe_granted(at(now));
         win(front, given, now);
     }
 }

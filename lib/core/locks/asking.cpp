@@ -267,6 +267,13 @@ steps claim::raise_late(std::size_t master, const circumstances& at) {
     return steps::raise | decide(at);
 }
 
+void claim::believe_granted(const circumstances& at) noexcept {
+    for (ballot& theirs : votes.of) {
+        theirs.asked = true;
+        theirs.confirm(guaranteed_until(at.now, ttl_, at.rules.drift));
+    }
+}
+
 // --- Time
 
 steps claim::out_of_time(master_set slow, master_set& silent, const circumstances& at) {

@@ -22,17 +22,14 @@
 #include "phases.hpp"
 #include "steps.hpp"
 
-#include <redlock/diagnostics.hpp>
 #include <redlock/errc.hpp>
 #include <redlock/options.hpp>
-#include <redlock/outcome.hpp>
 
 #include <cassert>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -52,6 +49,9 @@ public:
     ballots votes;
     std::uint32_t queued_in = 0; // `wire::turn` of its latest queued command
 
+    /// A reply to one of its commands, or the break of its connection.
+    steps answered(const told& from, const answer& got, const circumstances&);
+
     /// \name While it asks
     /// \{
     /// An acquire: the claim of the lock or the slots of `key`.
@@ -66,11 +66,9 @@ public:
     /// Its holder has released it, and `next` gets it with the rest of its lease. With fencing that
     /// owner's token must be larger first: the steps of its raise; without, `won`.
     steps hand_to(handle next, const claim_terms& wanted, const circumstances&);
-    /// The pool of a claim on slots, and their numbers.
+    /// Before that: the slots of a pool, or the intent of a writer that waits.
     void name_slots(std::string_view pool_key, std::vector<std::uint32_t> numbers);
-    /// The intent of a writer that waits.
     void name_intent(std::uint64_t name);
-
     /// Whether the master was not asked and has no vote yet.
     bool may_ask(std::size_t master) const noexcept {
         return votes.of[master].said == vote::pending && !votes.of[master].asked;
@@ -119,13 +117,18 @@ public:
 
     /// \name While it is held
     /// \{
+    /// The timer: a part of what is due. Call again until it returns `later` or `stop`.
+    steps due(master_set& silent, const circumstances&);
+    /// HEAL can be sent to `where`: it is, to `to()`, where the key is missing. Of an attach as
+    /// well.
+    steps mend(master_set where, const circumstances&);
+    void heals_on(std::size_t master, drift_bound drift) noexcept;
     /// Queues an extension of its holder. They run one at a time.
     void want(std::chrono::milliseconds ttl) { need_more().wanted.push_back(ttl); }
     /// The next of them, unless one is under way; 0: none.
     std::chrono::milliseconds next_wanted();
-    /// Drops them. Returns their number.
-    std::size_t drop_wanted() noexcept;
-    /// Starts an extension. A renewal with a smaller ttl lowers that of the lease.
+    std::size_t drop_wanted() noexcept; // returns their number
+    /// Starts one. A renewal with a smaller ttl lowers that of the lease.
     void extend(std::chrono::milliseconds ttl, bool asked_for, const circumstances&);
     /// It is sent to this master. Returns false if there is nothing to extend or to heal.
     bool extends_on(std::size_t master, bool guarded) noexcept;
@@ -168,6 +171,8 @@ public:
     /// \{
     /// The masters that may have its key.
     master_set may_be_on() const noexcept;
+    /// A master that was not asked, so that nothing is removed there: `instead` is its vote.
+    void not_asked(std::size_t master, vote instead);
     /// Ends it, at the holder's request or not, or rolls an attempt back. `there`: the masters that
     /// may have the key and can be reached, `away`: the others that may have it.
     void remove(master_set there, master_set away, const circumstances&);
@@ -184,7 +189,6 @@ public:
     /// there `last`: only a stray command could set it again.
     master_set repeats(bool& last, const circumstances&);
 
-    /// A caller waits for the result.
     bool result_wanted() const noexcept { return removing_.decide_by != forever; }
     release_result result() const noexcept { return removing_.result; }
     bool in_flight(std::size_t master) const noexcept {
@@ -194,8 +198,7 @@ public:
     bool unsent(std::size_t master) const noexcept { return (unsent() & set_of(master)) != 0; }
     /// It was not sent to a reachable master, because too many are in flight.
     bool waits_for_room() const noexcept { return (unsent() & ~removing_.overdue) != 0; }
-    /// The number of masters to which it must be sent, without those that confirmed it and get it
-    /// again only because of a stray command.
+    /// To how many it must be sent, besides those that get it again because of a stray command.
     std::size_t overdue() const noexcept;
     /// Its removal is published, if it may have a key. Most rollbacks are not.
     void announce() noexcept { announced_ = announced_ || votes.may_be_set(); }
@@ -203,38 +206,28 @@ public:
     void drop_intent(bool yes) noexcept { drops_intent_ = yes; }
     /// It is for the intent alone, which expires at `until`.
     void only_intent(master_set on, time_point until) noexcept;
-    /// A command that may set the key was in flight on a broken connection, and may be executed
-    /// until `until`.
+    /// A command that sets the key was lost with its connection, and may be executed until then.
     void note_stray(std::size_t master, command_kind kind, time_point until);
     /// By when the server executes such a command, by our clock, if it knows a time limit.
     time_point executed_by(command_kind kind) const noexcept;
     time_point expires_at() const noexcept { return expires_at_; }
-    /// \}
-
-    /// \name Events
-    /// \{
-    /// A reply to one of its commands, or the break of its connection.
-    steps answered(const told& from, const answer& got, const circumstances&);
-    /// The reply to a removal, or the break of its connection; as `answered`.
+    /// As `answered`, of a removal.
     steps removed(const told& from, vote what, const circumstances&);
-    /// The timer: a part of what is due. Call again until it returns `later` or `stop`.
-    steps due(master_set& silent, const circumstances&);
-    /// HEAL can be sent to `where`: it is, to `to()`, where the key is missing.
-    steps mend(master_set where, const circumstances&);
-    /// It is sent to this master.
-    void heals_on(std::size_t master, drift_bound drift) noexcept;
     /// \}
 
     /// \name What it is
     /// \{
+    vote said(std::size_t master) const noexcept { return votes.of[master].said; }
+    void took(std::size_t master, decltype(ballot::latency) latency) noexcept {
+        votes.of[master].latency = latency;
+    }
     bool is_asking() const noexcept { return phase_ == phase::asking; }
     bool is_held() const noexcept { return phase_ == phase::held; }
     bool is_lost() const noexcept { return phase_ == phase::lost; }
     bool is_ending() const noexcept { return phase_ == phase::removing; }
-    /// Whether a holder holds the lock or may still act on it.
-    bool acts() const noexcept { return is_held() || is_lost(); }
     bool ended() const noexcept { return is_lost() || is_ending(); }
-    /// Until when the holder may act, unless it ends the lease earlier.
+    /// Whether, and until when, a holder holds the lock or may still act on it.
+    bool acts() const noexcept { return is_held() || is_lost(); }
     time_point acts_until() const noexcept { return is_lost() ? believed_until_ : deadline(); }
     /// The largest deadline that any holder was shown.
     time_point believed_until() const noexcept { return believed_until_; }
@@ -253,8 +246,7 @@ public:
     }
     /// t0: before the first byte was sent; then of the removal.
     time_point asked_at() const noexcept { return asked_at_; }
-    /// A plain SET is enough for an exclusive lock without fencing whose token stays here;
-    /// everything else needs a script.
+    /// A SET is enough for an exclusive lock without fencing whose token stays here.
     bool sets_natively() const noexcept {
         return form_ == lock_form::exclusive && !fencing_
                && (wrong::stray_transferred || !transferable_);
@@ -270,8 +262,7 @@ public:
     bool is_slot() const noexcept { return more_ != nullptr && !more_->numbers.empty(); }
     const std::vector<std::uint32_t>& slots() const noexcept { return more_->numbers; }
     /// The first of the local handoffs of these slots in a row.
-    time_point& handed_since() noexcept { return more_->handed_since; }
-    time_point handed_since() const noexcept { return more_->handed_since; }
+    time_point& handed_since() const noexcept { return more_->handed_since; }
     /// The key of the wait queue: the lock's, or the pool's for a slot.
     std::string_view queue_key() const noexcept {
         return is_slot() ? std::string_view(more_->pool_key) : key_;
@@ -280,6 +271,8 @@ public:
     std::uint64_t intent() const noexcept { return more_ ? more_->intent : 0; }
     /// \}
 
+    /// A mistake of the simulator: every master is taken for one that has granted.
+    void believe_granted(const circumstances&) noexcept;
     /// Prepares it for reuse. Keeps buffers, and members that every new claim assigns.
     void reset();
 

@@ -46,6 +46,14 @@ void claim::remove(master_set there, master_set away, const circumstances& at) {
     }
 }
 
+void claim::not_asked(std::size_t master, vote instead) {
+    if (instead == vote::granted) {
+        votes.note(master, "it was not asked: it had no vote on this lock");
+    } else {
+        votes.of[master].said = instead;
+    }
+}
+
 void claim::only_intent(master_set on, time_point until) noexcept {
     drops_intent_ = true;
     expires_at_ = until;
