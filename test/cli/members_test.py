@@ -521,7 +521,7 @@ def _(quorum):
         one.url for one in quorum.masters)).replace('127.0.0.1', 'localhost')}
     told = ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env=other), NO_QUORUM).stderr
     contains(told, 'the same server by another name')
-    contains(told, '?name=')
+    contains(told, 'write it in that way')
     contains(quorum.run('doctor', '--clock-time', '20ms', env=other).stdout, '?name=')
 
 

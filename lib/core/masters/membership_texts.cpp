@@ -61,8 +61,10 @@ std::string membership::other_name(std::size_t master) const {
     return list.number != 1 || others.empty() || list.contains(seen_[master].name)
                ? std::string()
                : " (the same server by another name, " + shown(others)
-                     + ": write it in the same way everywhere, or name it: "
-                       "redis://host:port?name=NAME)";
+                     + (seen_[master].list.founded()
+                            ? ": write it in that way)"
+                            : ": write it in the same way everywhere, or name it: "
+                              "redis://host:port?name=NAME)");
 }
 
 // Of a master with another list than this client's, before the members are known.
