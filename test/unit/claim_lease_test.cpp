@@ -86,7 +86,7 @@ TEST_CASE("lease: a majority of the replies decides an extension") {
         {{granted, absent, granted}, mend | over, true},  // it keeps others out
         {{granted, error, absent}, later | mend},         // it was never there
         {{granted, error, absent}, over, false, false},
-        {{granted, error, absent}, over, false, true, true}, // deleted: see removal_seen
+        {{granted, error, absent}, over, false, true, true}, // it was deleted there
         {{granted, error, owned_by_other}, over},
         {{granted, error, quarantined}, over},
         {{error, unreachable, error}, over},

@@ -209,6 +209,27 @@ TEST_CASE("an extension also keeps the fencing counter for longer") {
     CHECK(it.masters[0].expires("p:{r}:fence") >= before + 5s);
 }
 
+TEST_CASE("a fencing counter outlives the longest lease that any owner of the lock asked for") {
+    auto rules = guarded(3, 1h);
+    rules.max_ttl = 24h;
+    quorum_with_lock it(rules, fenced());
+    // Twice the ttl, 10 ms ago.
+    const auto lasts = [&] { return it.masters[0].expires("p:{r}:fence") - it.now() + 10ms; };
+    acquire_options next = fenced();
+    next.wait = redlock::wait_for::forever();
+    next.ttl = 14h;
+    const std::uint64_t second = it.acquire(next);
+    next.ttl = 10s;
+    const std::uint64_t third = it.acquire(next);
+    it.release(it.got, 10ms);
+    CHECK(lasts() == 28h); // set by the raise
+    it.extend(it.answered(second), 15h, 10ms);
+    CHECK(lasts() == 30h);
+    it.release(it.answered(second), 10ms);
+    REQUIRE(it.answered(third).won);
+    CHECK(lasts() == 30h);
+}
+
 TEST_CASE("counters that agree cost no second round trip") {
     guarded_quorum q(3);
     q.it.start();

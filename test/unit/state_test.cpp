@@ -36,7 +36,7 @@ TEST_CASE("a vote that was not granted leaves no key, one that is not known may"
 // A process may hold very many locks, and have very many waiters. Each lock also has a ballot for
 // each master, its key with the token, and the handle of its holder.
 static_assert(sizeof(void*) > 8 || sizeof(ballot) <= 24);
-static_assert(sizeof(void*) > 8 || sizeof(claim) <= 304);
+static_assert(sizeof(void*) > 8 || sizeof(claim) <= 216);
 static_assert(sizeof(void*) > 8 || sizeof(operation) <= 280);
 
 TEST_CASE("what few votes have is copied with them, and gone when they are used again") {
