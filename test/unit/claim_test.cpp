@@ -228,6 +228,7 @@ TEST_CASE("claim: a handoff with fencing is won by a raise to the next number") 
         hand_off();
         one.hear(
             {raised(0, {granted, 10}), raised(1, owned_by_other), raised(2, {granted, 10}, won)});
+        CHECK(one.until(1) == never);
         one.hold(t0 + usable);
         one.extend(10s);
         one.hear(
@@ -512,10 +513,14 @@ TEST_CASE("claim: it goes from asking to held, to lost, to removed") {
 
 TEST_CASE("claim: of one that is used again nothing is known") {
     site one;
+    one.rules.protocol = protocol::guarded;
     one.hold(t0 + 8s);
-    one.it.extend(10s, true, one.at());
+    one.it.votes.of[0].confirm(t0 + 9s);
+    one.it.votes.of[1].confirm(t0 + 9s);
+    one.extend(10s);
+    one.hear({extended(2, absent, deadline | later), raised(1, owned_by_other, later)});
     one.it.note_stray(1, kind::acquire, t0 + 5s);
-    one.it.votes.note(0, "of this claim");
+    one.it.votes.set_counter(0, 7);
     one.it.queued_in = 7;
     one.it.remove(0b110, 0b001, one.at());
     one.it.reset();
@@ -525,9 +530,13 @@ TEST_CASE("claim: of one that is used again nothing is known") {
     CHECK(one.it.epoch_of(kind::extend) == 0);
     CHECK(!one.it.extending());
     CHECK(one.it.believed_until() == never);
-    CHECK(one.it.votes.text(0).empty());
+    CHECK(one.it.votes.counter(0) == 0);
     CHECK(one.it.queued_in == 0);
     one.acquire(wanted());
+    one.hear({acquired(0, granted), acquired(1, granted, won)});
+    one.hold(t0 + usable);
+    one.extend(10s); // no key was deleted, so it heals
+    one.hear(kind::extend, {granted, error, absent}, counted | later, counted | later | mend);
     one.it.remove(all, 0, one.at());
     one.hear({{kind::remove, 1, absent, counted | confirmed}}); // no stray may follow
 
@@ -538,6 +547,7 @@ TEST_CASE("claim: of one that is used again nothing is known") {
     CHECK(fenced.it.epoch_of(kind::acquire) == 0);
     fenced.acquire(wanted(true));
     fenced.hear({acquired(1, {granted, 9}), acquired(0, {granted, 7}, raise | anew, 0b001)});
+    CHECK(fenced.vote_of(0) == pending);
 }
 
 }} // namespace claim_test

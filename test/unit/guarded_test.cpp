@@ -212,22 +212,26 @@ TEST_CASE("an extension also keeps the fencing counter for longer") {
 TEST_CASE("a fencing counter outlives the longest lease that any owner of the lock asked for") {
     auto rules = guarded(3, 1h);
     rules.max_ttl = 24h;
-    quorum_with_lock it(rules, fenced());
-    // Twice the ttl, 10 ms ago.
-    const auto lasts = [&] { return it.masters[0].expires("p:{r}:fence") - it.now() + 10ms; };
-    acquire_options next = fenced();
-    next.wait = redlock::wait_for::forever();
-    next.ttl = 14h;
-    const std::uint64_t second = it.acquire(next);
-    next.ttl = 10s;
-    const std::uint64_t third = it.acquire(next);
+    acquire_options options = fenced();
+    options.ttl = 13h;
+    quorum_with_lock it(rules, options);
+    const auto lasts = [&] { // twice the ttl
+        return std::chrono::round<std::chrono::minutes>(
+            it.masters[0].expires("p:{r}:fence") - it.now());
+    };
+    options.wait = redlock::wait_for::forever();
+    options.ttl = 13h + 30min; // not too long for a local handoff
+    const std::uint64_t second = it.acquire(options);
+    options.ttl = 10s;
+    const std::uint64_t third = it.acquire(options);
     it.release(it.got, 10ms);
-    CHECK(lasts() == 28h); // set by the raise
-    it.extend(it.answered(second), 15h, 10ms);
-    CHECK(lasts() == 30h);
+    CHECK(lasts() == 27h); // by the raise
+    it.extend(it.answered(second), 14h, 10ms);
+    CHECK(lasts() == 28h);
     it.release(it.answered(second), 10ms);
     REQUIRE(it.answered(third).won);
-    CHECK(lasts() == 30h);
+    CHECK(it.engine.count().local_handoffs == 2);
+    CHECK(lasts() == 28h);
 }
 
 TEST_CASE("counters that agree cost no second round trip") {
