@@ -228,7 +228,8 @@ inline new_record(m, what)
         evidence[c] = evidence[c] | BIT(m) \
     } \
     :: d_step { \
-        IN(m, LIST(c)) && !IS_FINAL(record[m]) && MAY_RETURN(c) -> \
+        IN(m, LIST(c)) && !IS_FINAL(record[m]) && \
+            (MAY_RETURN(c) || (record[m] == AGREED(c) && evidence[c] != 0)) -> \
         printf("list %d: master %d is back\n", c, m); \
         new_record(m, FINAL(c)) \
     } \

@@ -300,6 +300,26 @@ TEST_CASE("a client that must not found a quorum waits for another one") {
     CHECK(reader.admitted() == 3);
 }
 
+TEST_CASE("a quorum whose founder stopped when a majority voted can lose a master at once") {
+    for (std::size_t lost = 0; lost < 3; ++lost) {
+        for (std::size_t last = 0; last < 3; ++last) { // whose list is not final yet
+            CAPTURE(lost, last);
+            world all(3);
+            client founder(all, {last, (last + 1) % 3, (last + 2) % 3});
+            founder.ask_all();
+            while (founder.admitted() < 2) {
+                founder.ask_all();
+                founder.ask(1);
+                founder.ask(2);
+            }
+            REQUIRE(all.list(last).what == state::agreed);
+            client next(all, {0, 1, 2}, std::nullopt, false);
+            next.settle({lost});
+            CHECK(next.admitted() == 2);
+        }
+    }
+}
+
 TEST_CASE("a change that was begun is finished by the next client that wants it") {
     founded_world one;
     {

@@ -62,10 +62,15 @@ recorded_list membership::change_on(const seen& one) const {
                                                                                  : recorded_list{};
 }
 
-// A master without a list, or with one that was never final: it lost its record, or is new.
+// A master without a list, or with one that was never final: it lost its record, or is new, or its
+// founder stopped. In the last case the first final record shows that all masters had the list.
 recorded_list membership::returned_to(const seen& master) const {
     if (newer() != nullptr) {
         return {};
+    }
+    if (master.list.what == state::agreed && view_.number == 1
+        && master.list.list.members == view_.members) {
+        return {state::final, view_};
     }
     recorded_list newest{state::final, view_};
     for (const seen& one : seen_) {
