@@ -78,6 +78,9 @@ bool refuses_command(std::string_view error) noexcept;
 /// authenticated), so that it has to introduce itself again.
 bool means_ineligible(std::string_view error) noexcept;
 
+/// The usual reply to a removal of several locks: executed, with nothing to tell of any.
+inline constexpr std::string_view all_removed = "*2\r\n:1\r\n:0\r\n";
+
 /// Decodes a master's reply to one call for several locks (guarded_scripts.hpp): one answer for
 /// each lock of the call, in order.
 class batch_answers {

@@ -231,15 +231,6 @@ bool reply_reader::give_to_hiredis(std::string_view bytes) {
     return true;
 }
 
-std::size_t reply_reader::take_ok(std::size_t most) noexcept {
-    static constexpr std::string_view ok = "+OK\r\n";
-    std::size_t found = 0;
-    for (; found < most && fresh_.starts_with(ok); ++found) {
-        fresh_.remove_prefix(ok.size());
-    }
-    return found;
-}
-
 const reply* reply_reader::next_in_place() {
     const char* const end = fresh_.data() + fresh_.size();
     const char* at = fresh_.data();

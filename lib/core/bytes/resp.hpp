@@ -56,9 +56,21 @@ public:
     /// Returns the next complete reply, or null: more bytes are needed, or `error()` is not empty.
     const reply* next();
 
-    /// Takes the replies "+OK" that come next in a row, at most `most`, and returns their number. A
-    /// reply that came in pieces is not among them.
-    std::size_t take_ok(std::size_t most) noexcept;
+    /// Takes the reply that comes next if it has exactly these bytes. One that came in pieces is
+    /// not taken.
+    bool take(std::string_view usual) noexcept {
+        const bool found = fresh_.starts_with(usual);
+        fresh_.remove_prefix(found ? usual.size() : 0);
+        return found;
+    }
+    /// Takes the replies "+OK" that come next in a row, at most `most`, and returns their number.
+    std::size_t take_ok(std::size_t most) noexcept {
+        std::size_t found = 0;
+        while (found < most && take("+OK\r\n")) {
+            ++found;
+        }
+        return found;
+    }
 
     /// Why the stream is invalid; empty if it is valid. After an error, only `clear()` helps.
     const std::string& error() const noexcept { return error_; }

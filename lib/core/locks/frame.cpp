@@ -53,8 +53,9 @@ frame& frames::frame_for(const command& what, bool alone, time_point now) {
         texts_.emplace_back();
     }
     arguments& text = texts_[fresh.text];
-    if (fresh.native) {
+    if (fresh.native && text.set_ttl != what.ttl) {
         text.set_end = set_end(what.ttl);
+        text.set_ttl = what.ttl;
     }
     text.keys.clear();
     text.tokens.clear();

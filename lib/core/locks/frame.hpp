@@ -139,7 +139,8 @@ private:
         argument_buffer keys;
         argument_buffer tokens;
         argument_buffer counters;
-        std::string set_end;
+        std::string set_end; // for this ttl
+        std::chrono::milliseconds set_ttl{0};
     };
 
     static std::size_t masters_in(master_set set) noexcept;

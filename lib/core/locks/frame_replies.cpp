@@ -29,18 +29,22 @@ void wire::frame_replied(const arrival& at, const reply& answered) {
         }
         return;
     }
-    const command_kind kind = at.command.kind;
-    batch_answers all(answered, kind, at.command.how, what.has_counters(), what.items.size());
+    batch_answers all(
+        answered, at.command.kind, at.command.how, what.has_counters(), what.items.size());
     note_server(at, answered, all.call());
-    if (kind == command_kind::remove && all.all_granted()) {
-        for (const frame::item& each : what.items) {
-            note_published(at, each, 0);
-        }
-        events_.removed(at, what.items);
+    if (at.command.kind == command_kind::remove && all.all_granted()) {
+        removed(at, what);
     } else {
         each_replied(at, what, all);
     }
     frames_.done(what);
+}
+
+void wire::removed(const arrival& at, const frame& what) {
+    for (const frame::item& each : what.items) {
+        note_published(at, each, 0);
+    }
+    events_.removed(at, what.items);
 }
 
 void wire::each_replied(const arrival& at, const frame& what, batch_answers& all) {
@@ -78,8 +82,12 @@ void wire::each_replied(const arrival& at, const frame& what, batch_answers& all
 
 void wire::granted(const arrival& at, std::uint64_t locks) {
     frame& what = *frames_.find(at.command.subject);
-    sets_replied(at, what, locks, {.said = vote::granted}, {});
-    if (at.command.replies == std::popcount(locks)) {
+    if (at.command.kind == command_kind::remove) {
+        removed(at, what);
+    } else {
+        sets_replied(at, what, locks, {.said = vote::granted}, {});
+    }
+    if (at.command.certified || !what.native || at.command.replies == std::popcount(locks)) {
         frames_.done(what);
     }
 }

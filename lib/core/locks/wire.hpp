@@ -136,6 +136,7 @@ private:
 
     // wire_replies.cpp
     void frame_replied(const arrival& at, const reply& answered);
+    void removed(const arrival& at, const frame& what);
     void each_replied(const arrival& at, const frame& what, batch_answers& all);
     void set_replied(const arrival& at, const frame& what, const reply& answered);
     void certified(const arrival& at, const frame& what, const reply& answered);

@@ -115,7 +115,7 @@ void connection::received(std::span<const char> bytes, time_point now) {
     counters_.bytes_received += bytes.size();
     reader_.feed(bytes);
     while (liveness_.connected()) {
-        if (!in_flight_.empty() && in_flight_.front().what.sets_each() && take_grants(now)) {
+        if (!in_flight_.empty() && in_flight_.front().what.shared && take_usual(now)) {
             continue;
         }
         const reply* const answer = reader_.next();
@@ -156,6 +156,27 @@ void connection::received(std::span<const char> bytes, time_point now) {
             silence_changed(now);
         }
     }
+}
+
+// The usual reply to a call for several locks is compared, not parsed. Returns false for any other.
+bool connection::take_usual(time_point now) {
+    const in_flight command = in_flight_.front();
+    const bool certificate = command.what.certified && command.what.replies == 1;
+    if (command.what.sets_each() && !certificate) {
+        return take_grants(now);
+    }
+    const bool usual = certificate
+                           ? command.what.record == record_number_ && reader_.take(certificate_)
+                           : command.what.kind == command_kind::remove
+                                 && command.what.how == command_variant::evalsha
+                                 && reader_.take(all_removed);
+    if (usual) {
+        settle(command.what.locks, 1, now);
+        command.what.to->granted(
+            {master_, command.what, command.sent, now},
+            certificate ? take_granted() : ~std::uint64_t{0} >> (64U - command.what.locks));
+    }
+    return usual;
 }
 
 // Takes the grants that follow each other. They count at once, or wait for the certificate. Returns

@@ -71,8 +71,8 @@ class receiver {
 public:
     /// `got`: null if the connection broke before: the command may have been executed.
     virtual void replied(const arrival& at, const reply* got) = 0;
-    /// The master has granted these locks of a native call for several: a bit each, the last lock
-    /// lowest. `command.replies` includes theirs.
+    /// The usual reply to a call for several locks: the master has done what was asked for these, a
+    /// bit each, the last lock lowest. `command.replies` includes theirs.
     virtual void granted(const arrival& /*at*/, std::uint64_t /*locks*/) {}
 
 protected:
@@ -258,6 +258,7 @@ private:
     void note_published(std::string_view refusal, time_point now);
     void open(time_point now);
     void lose(std::string_view why, bool refused, time_point now);
+    bool take_usual(time_point now);
     bool take_grants(time_point now);
     void settle(std::size_t locks, std::size_t replies, time_point now);
     void handle(const in_flight& command, const reply& answer, time_point now);
@@ -308,7 +309,8 @@ private:
     std::string unpublished_;
     bool warned_ = false; // `publish_refused` was reported on this connection
     server_info info_;
-    std::string record_; // its memory record, by the last handshake
+    std::string record_;      // its memory record, by the last handshake
+    std::string certificate_; // the reply that contains it
     std::uint32_t record_number_ = 0;
     std::string server_; // the second word of the record; before it was read, the run id
     std::string guard_;  // formatted arguments of a script: `server_` and the quarantine

@@ -137,6 +137,8 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
         if (changed) {
             record_ = said->record;
             ++record_number_;
+            certificate_.clear();
+            append_argument(certificate_, record_); // a string in a reply has the same bytes
         }
         const auto longer = recorded_quarantine(record_);
         // With a longer quarantine of the same memory, its end moves by as much.
