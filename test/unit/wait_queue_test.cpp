@@ -603,6 +603,20 @@ TEST_CASE("wait queue: what this process releases wakes the front at once, or af
     it.queue.released("i", never, it.now + 7ms, it.view());
     one.outcome = errc::contended;
     CHECK(it.queue.failed(true, 0, held_for({}), it.view(), it.random) == it.now + 7ms);
+
+    // A subscription may have missed a release: this one, until the front has asked again.
+    one.stage = phase::paused;
+    it.queue.released("j", never, it.now + 7ms, it.view());
+    CHECK(it.queue.notified(1, "", false, it.view()) == forever);
+    one.stage = phase::attempting;
+    it.queue.failed(true, 0, held_for({}), it.view(), it.random);
+    one.stage = phase::paused;
+    one.wake.due = forever;
+    CHECK(it.queue.notified(1, "", false, it.view()) == it.now);
+    it.queue.released("k", never, it.now + 7ms, it.view());
+    one.stage = phase::attempting;
+    it.queue.notified(1, "", false, it.view());
+    CHECK(it.queue.take_notified());
 }
 
 TEST_CASE("wait queue: a front that is not next in the fair queue waits, and says why") {

@@ -127,12 +127,13 @@ std::optional<time_point> wait_queue::failed(
     front.ask_arbiter = full && front.outcome == errc::contended;
     front.unsure = full && at.arbiter < votes.of.size() && votes.of[at.arbiter].said != vote::held;
     const auto floor = at.retry_floor();
+    const time_point yields = std::exchange(yields_until, never); // it has asked since its release
     if (front.outcome != errc::contended) {
         return later(at.now, front.delay.next(floor, at.rules.retry_delay_max, random));
     }
     if (take_notified()) {
         front.ask_arbiter = true;
-        return std::max(at.now, yields_until);
+        return std::max(at.now, yields);
     }
     if (std::exchange(news_.whole, false) && (granted > 0 || front.unsure)) {
         return at.now;

@@ -111,7 +111,8 @@ public:
     bool watched = false;            // whether it is subscribed to release notifications
     handle holder;                   // the lease of this process for which the queue waits, if any
     time_point handed_since = never; // the first of its local handoffs in a row
-    time_point yields_until = never; // other processes go first, after a release of this one
+    time_point yields_until = never; // other processes go first, after a release of this one, until
+                                     // it has asked again
     std::uint64_t others_first = 0;  // how many of them, less those that have released it since
     queue_ticket place;              // the ticket in the fair queue (`fairness::fifo`)
 

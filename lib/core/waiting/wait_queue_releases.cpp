@@ -12,7 +12,7 @@ namespace redlock::core {
 
 time_point wait_queue::notified(
     std::size_t master, std::string_view release, bool granted, const wait_view& at) {
-    if (release.empty() && at.now < yields_until) {
+    if (release.empty() && at.now < yields_until && front_->stage == waiter::phase::paused) {
         return forever; // a new subscription, and the release that it may have missed is our own
     }
     const std::uint32_t teller = 1U << master;
