@@ -2,6 +2,7 @@
 
 #include "connection_site.hpp"
 #include "core/bytes/answer.hpp"
+#include "core/bytes/keys.hpp"
 
 namespace connection_test { namespace {
 
@@ -180,6 +181,36 @@ TEST_CASE("replies match commands first in, first out") {
     using answers = std::vector<std::pair<std::uint32_t, std::string>>;
     CHECK(it.replies == answers{{0, "a"}, {1, "b"}, {2, "c"}, {3, "d"}, {4, "e"}});
     CHECK(it.sent_at[4] - it.sent_at[0] == 4ms);
+}
+
+TEST_CASE("a certificate counts for what was sent under the same record") {
+    for (const bool changed : {false, true}) {
+        connection_site it(unit::guarded_settings_for(1));
+        const std::string record = redlock::core::record_of_new_server(it.server.run_id);
+        it.server.put("p::epoch", record);
+        it.bring_up();
+        for (std::string bytes; !(bytes = std::exchange(it.link.output(), {})).empty();) {
+            while (const auto words = unit::virtual_master::take_command(bytes)) {
+                it.hear(it.server.execute(*words, it.now));
+            }
+        }
+        REQUIRE(it.link.up());
+        const sent_command call{
+            .kind = command_kind::acquire,
+            .how = command_variant::native,
+            .shared = true,
+            .replies = 2,
+            .certified = true,
+            .record = it.link.record() - (changed ? 1U : 0U),
+            .to = &it,
+            .subject = {7, 1}};
+        it.link.send("*1\r\n$4\r\nCALL\r\n", call, it.now);
+        it.hear("+OK\r\n");
+        CHECK(it.grants.empty());
+        it.hear("$" + std::to_string(record.size()) + "\r\n" + record + "\r\n");
+        CHECK(it.grants.size() == (changed ? 0 : 1));
+        CHECK(it.replies.size() == (changed ? 1 : 0));
+    }
 }
 
 TEST_CASE("grants in a row are one event, and those of a call cut anywhere count once each") {

@@ -372,4 +372,21 @@ TEST_CASE("nothing has no number, wherever the stream is cut") {
     CHECK(found->integer == 0);
 }
 
+TEST_CASE("a reply is taken by its bytes if it is whole, and the next one") {
+    reply_reader reader;
+    const std::string bytes = ":1\r\n:12\r\n:1";
+    reader.feed(bytes);
+    CHECK(!reader.take(""));
+    CHECK(!reader.take(":12\r\n"));
+    CHECK(reader.take(":1\r\n"));
+    CHECK(!reader.take(":1\r\n"));
+    CHECK(reader.take(":12\r\n"));
+    CHECK(!reader.take(":1\r\n"));
+    CHECK(reader.next() == nullptr);
+    const std::string rest = "\r\n";
+    reader.feed(rest);
+    CHECK(!reader.take(":1\r\n")); // it came in pieces
+    CHECK(reader.next()->integer == 1);
+}
+
 }} // namespace resp_test

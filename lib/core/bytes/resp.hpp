@@ -59,7 +59,7 @@ public:
     /// Takes the reply that comes next if it has exactly these bytes. One that came in pieces is
     /// not taken.
     bool take(std::string_view usual) noexcept {
-        const bool found = fresh_.starts_with(usual);
+        const bool found = !usual.empty() && fresh_.starts_with(usual);
         fresh_.remove_prefix(found ? usual.size() : 0);
         return found;
     }
