@@ -61,9 +61,13 @@ struct connection_site : core::connection_events, core::receiver {
         now += span;
         link.time_passed(now);
     }
-    /// Opened, and every command of the introduction answered by `server`.
+    /// Opened, and the commands of the introduction answered by `server`.
     void introduce() {
         link.opened(now);
+        answer();
+    }
+    /// `server` answers what is in the output.
+    void answer() {
         std::string bytes = std::exchange(link.output(), {});
         link.written(bytes.size());
         while (const auto words = virtual_master::take_command(bytes)) {
