@@ -68,7 +68,7 @@ private:
     static constexpr std::size_t in_block = 64;
     using block = std::array<lease_ptr, in_block>;
 
-    lease_ptr& place_of(core::handle claim) const noexcept {
+    lease_ptr& place_of(core::handle<core::claim> claim) const noexcept {
         return (*leases_[claim.index / in_block])[claim.index % in_block];
     }
     lease_handle& of(const core::claim& claim) const noexcept { return *place_of(claim.self); }

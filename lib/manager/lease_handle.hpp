@@ -159,7 +159,7 @@ public:
         return {.id = id, .kind = kind, .resource = resource(), .lock = observed(), .error = error};
     }
 
-    core::handle claim;
+    core::handle<core::claim> claim;
     waiters<error_code, release_result> releasing;
     phase stage = phase::held;
     loss_reason reason = loss_reason::none;

@@ -154,14 +154,14 @@ void manager_impl::acquire(
         .wants = static_cast<std::uint32_t>(wanted.wants),
     };
     dispatch([&](time_point now) {
-        const core::handle name = engine().acquire(request, now);
+        const auto name = engine().acquire(request, now);
         if (calls::call* const waiting = calls_.find(cookie)) {
             waiting->wanted = name;
         }
     });
 }
 
-void manager_impl::acquired(const core::operation& done, const core::claim& claim) {
+void manager_impl::acquired(const core::acquire_call& done, const core::claim& claim) {
     calls::call& call = *calls_.find(done.cookie);
     held_leases::lease_ptr lease = leases_.add(claim, resource_of(call, done), call.observed);
     report(call, done, lease->resource(), {}, claim.votes);
@@ -170,7 +170,7 @@ void manager_impl::acquired(const core::operation& done, const core::claim& clai
     handler_posted();
 }
 
-void manager_impl::not_acquired(const core::operation& done) {
+void manager_impl::not_acquired(const core::acquire_call& done) {
     calls::call& call = *calls_.find(done.cookie);
     const error_code error = done.outcome ? make_error_code(*done.outcome) : aborted;
     report(call, done, resource_of(call, done), error, done.last);
@@ -179,14 +179,14 @@ void manager_impl::not_acquired(const core::operation& done) {
 }
 
 std::string_view
-manager_impl::resource_of(const calls::call& ended, const core::operation& wanted) const {
+manager_impl::resource_of(const calls::call& ended, const core::acquire_call& wanted) const {
     return ended.resource ? std::string_view(*ended.resource)
                           : core::resource_of(wanted.key, configuration().key_prefix);
 }
 
 void manager_impl::report(
     const calls::call& ended,
-    const core::operation& wanted,
+    const core::acquire_call& wanted,
     std::string_view resource,
     const error_code& error,
     const core::ballots& votes) {

@@ -86,8 +86,8 @@ private:
 
     // core::engine_callbacks
     using engine_driver::close;
-    void acquired(const core::operation& done, const core::claim& lease) override;
-    void not_acquired(const core::operation& done) override;
+    void acquired(const core::acquire_call& done, const core::claim& lease) override;
+    void not_acquired(const core::acquire_call& done) override;
     void lease_changed(const core::claim& lease) override { leases_.changed(lease); }
     void lease_lost(const core::claim& lease, loss_reason reason) override {
         leases_.lost(lease, reason);
@@ -128,11 +128,11 @@ private:
     calls::call* begin_query(
         const validation& valid, std::string&& resource, handler<error_code, Result>&& done);
     /// The readable name of the lock; of slots the pool.
-    std::string_view resource_of(const calls::call& ended, const core::operation& wanted) const;
+    std::string_view resource_of(const calls::call& ended, const core::acquire_call& wanted) const;
     /// Reports the end of an acquire to the caller and to the observer.
     void report(
         const calls::call& ended,
-        const core::operation& wanted,
+        const core::acquire_call& wanted,
         std::string_view resource,
         const error_code& error,
         const core::ballots& votes);

@@ -19,8 +19,8 @@ template <typename... Results>
 class pending {
 public:
     struct call {
-        core::handle self;
-        core::handle wanted;                         // of the engine, for a cancellation
+        core::handle<call> self;
+        core::handle<core::acquire_call> wanted;     // of the engine, for a cancellation
         std::uint64_t observed = 0;                  // its number for the observer
         std::unique_ptr<const std::string> resource; // null: the key tells it
         diagnostics_sink sink;

@@ -229,7 +229,7 @@ void fuzzed_quorum::acquire(std::size_t resource, const redlock::acquire_options
     const std::uint64_t cookie = next_cookie_++;
     waiting_[cookie] = {};
     const std::string name = "r" + std::to_string(resource);
-    const core::handle operation = engine_->acquire({cookie, name, options}, now_);
+    const auto operation = engine_->acquire({cookie, name, options}, now_);
     if (const auto still = waiting_.find(cookie); still != waiting_.end()) {
         still->second = operation;
     }
@@ -363,7 +363,7 @@ void fuzzed_quorum::require_proof(const core::claim& claim) {
         "a majority of the masters supports a deadline");
 }
 
-void fuzzed_quorum::acquired(const core::operation& done, const core::claim& claim) {
+void fuzzed_quorum::acquired(const core::acquire_call& done, const core::claim& claim) {
     require(waiting_.erase(done.cookie) == 1, "an acquire is answered once");
     require(now_ < claim.held_until(), "a lease that is given is not over");
     require_proof(claim);
@@ -384,7 +384,7 @@ void fuzzed_quorum::acquired(const core::operation& done, const core::claim& cla
          .extensions = 0});
 }
 
-void fuzzed_quorum::not_acquired(const core::operation& done) {
+void fuzzed_quorum::not_acquired(const core::acquire_call& done) {
     require(waiting_.erase(done.cookie) == 1, "an acquire is answered once");
 }
 

@@ -81,7 +81,7 @@ private:
     };
     struct lease {
         enum class state : std::uint8_t { held, lost, ending, over } is = state::held;
-        redlock::core::handle name;
+        redlock::core::handle<redlock::core::claim> name;
         std::string key;
         std::string token;
         time_point held_until;
@@ -99,8 +99,9 @@ private:
     time_point now() const noexcept override { return now_; }
     bool logs(redlock::log_level) const override { return true; }
     void log(redlock::log_level, std::string_view line) override { logged_ += line.size(); }
-    void acquired(const redlock::core::operation& done, const redlock::core::claim& claim) override;
-    void not_acquired(const redlock::core::operation& done) override;
+    void
+    acquired(const redlock::core::acquire_call& done, const redlock::core::claim& claim) override;
+    void not_acquired(const redlock::core::acquire_call& done) override;
     void lease_changed(const redlock::core::claim& claim) override;
     void lease_lost(const redlock::core::claim& claim, redlock::loss_reason reason) override;
     void extended(const redlock::core::claim& claim, std::optional<redlock::errc> error) override;
@@ -120,8 +121,8 @@ private:
     std::vector<unit::virtual_master> servers_;
     std::vector<path> paths_;
     std::vector<std::unique_ptr<evidence>> proof_;
-    std::map<std::uint64_t, redlock::core::handle> waiting_;
-    std::vector<redlock::core::handle> asked_;
+    std::map<std::uint64_t, redlock::core::handle<redlock::core::acquire_call>> waiting_;
+    std::vector<redlock::core::handle<redlock::core::acquire_call>> asked_;
     std::vector<lease> leases_;
     std::set<std::string> abandoned_;
     std::uint64_t next_cookie_ = 1;

@@ -84,7 +84,7 @@ private:
     struct hold {
         bool open = false;
         std::vector<std::size_t> ownerships; // one for each resource
-        redlock::core::handle claim;
+        redlock::core::handle<redlock::core::claim> claim;
         std::string token;
         bool dated = false;               // see `abandoned_lock`
         redlock::time_point until;        // `held()` is true
@@ -103,7 +103,7 @@ private:
         bool queues = false;
         nanos idle_since = 0; // its lock has been free since then, without an attempt
         bool done = false;
-        redlock::core::handle wanted;
+        redlock::core::handle<redlock::core::acquire_call> wanted;
         unsigned cookie = 0;
         unsigned holds = 0;
         hold held;
@@ -114,13 +114,13 @@ private:
     /// A holder whose loss was signalled, and which may still act.
     struct lost_hold {
         std::vector<std::size_t> ownerships;
-        redlock::core::handle claim;
+        redlock::core::handle<redlock::core::claim> claim;
         unsigned incarnation = 0;
     };
     /// A hold whose release has no result yet.
     struct ended_hold {
         std::vector<std::size_t> ownerships;
-        redlock::core::handle claim;
+        redlock::core::handle<redlock::core::claim> claim;
     };
 
     void open(std::size_t link) override;
@@ -131,8 +131,8 @@ private:
     void token_drawn(std::string hex) override { net_.note_attempt(std::move(hex), here_.now); }
     bool logs(redlock::log_level) const override { return static_cast<bool>(here_.story); }
     void log(redlock::log_level, std::string_view line) override { note(line); }
-    void acquired(const redlock::core::operation& done, const redlock::core::claim& lease) override;
-    void not_acquired(const redlock::core::operation& done) override;
+    void acquired(const redlock::core::acquire_call& done, const redlock::core::claim& lease) override;
+    void not_acquired(const redlock::core::acquire_call& done) override;
     void lease_changed(const redlock::core::claim& lease) override;
     void lease_lost(const redlock::core::claim& lease, redlock::loss_reason reason) override;
     void extended(const redlock::core::claim& lease, std::optional<redlock::errc> error) override;
@@ -164,7 +164,7 @@ private:
         return engine_ != nullptr && links_[net_.place_of(id)].id == id;
     }
     void look_for_listeners();
-    worker* holder_of(redlock::core::handle claim);
+    worker* holder_of(redlock::core::handle<redlock::core::claim> claim);
     worker* owner_of(std::uint64_t cookie);
     void note(std::string_view what) const;
     /// Adds a report of the engine to the digest of the run.

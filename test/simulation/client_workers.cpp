@@ -178,7 +178,7 @@ client::worker* client::owner_of(std::uint64_t cookie) {
     return &one;
 }
 
-client::worker* client::holder_of(core::handle claim) {
+client::worker* client::holder_of(core::handle<core::claim> claim) {
     for (worker& one : workers_) {
         if ((one.held.open || one.held.releasing) && one.held.claim == claim) {
             return &one;
@@ -187,7 +187,7 @@ client::worker* client::holder_of(core::handle claim) {
     return nullptr;
 }
 
-void client::acquired(const core::operation& done, const core::claim& lease) {
+void client::acquired(const core::acquire_call& done, const core::claim& lease) {
     witness("acquired", lease.token_text(), lease.held_until().time_since_epoch().count());
     worker* const one = owner_of(done.cookie);
     if (one == nullptr) {
@@ -276,7 +276,7 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
     }
 }
 
-void client::not_acquired(const core::operation& done) {
+void client::not_acquired(const core::acquire_call& done) {
     witness(
         "not acquired",
         in_words(done.outcome, "cancelled"),
@@ -426,7 +426,7 @@ void client::end_op(unsigned number, unsigned name) {
     }
     one.doing = activity::idle;
     one.done = one.last;
-    const core::handle claim = one.held.claim;
+    const core::handle<core::claim> claim = one.held.claim;
     const bool abandons = one.now.end == op::ending::abandon;
     tell("{} r{}", abandons ? "abandons" : "releases", one.now.resource);
     if (here_.what.wrong == mistake::believes_while_releasing && !abandons) {

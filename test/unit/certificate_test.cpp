@@ -67,7 +67,7 @@ TEST_CASE("a lock whose token is passed on is not handed off by one that was set
     const bool transferable = GENERATE(false, true);
     acquire_options first = once();
     first.transferable = transferable;
-    const core::handle held = q.take(first).lease;
+    const core::handle<core::claim> held = q.take(first).lease;
     acquire_options next = waiting(20s);
     next.transferable = true;
     const std::uint64_t waits = q.acquire(next, 50ms);

@@ -78,7 +78,7 @@ struct site : unit::claim_site {
 };
 
 struct debtor {
-    handle self;
+    handle<claim> self;
     bool owes = true;
     void reset() {}
 };

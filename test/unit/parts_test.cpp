@@ -20,8 +20,8 @@ struct reports_noted final : engine_callbacks {
     void random(std::span<unsigned char> out) override { std::ranges::fill(out, 1); }
     bool logs(log_level) const override { return true; }
     void log(log_level, std::string_view line) override { lines.emplace_back(line); }
-    void acquired(const operation&, const claim&) override {}
-    void not_acquired(const operation&) override {}
+    void acquired(const acquire_call&, const claim&) override {}
+    void not_acquired(const acquire_call&) override {}
     void lease_changed(const claim&) override {}
     void lease_lost(const claim&, loss_reason) override {}
     void extended(const claim&, std::optional<errc>) override {}

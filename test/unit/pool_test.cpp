@@ -9,7 +9,7 @@ using redlock::core::handle;
 using redlock::core::pool;
 
 struct thing {
-    handle self;
+    handle<thing> self;
     std::string text;
     int resets = 0;
 
@@ -21,16 +21,16 @@ struct thing {
 
 TEST_CASE("a default handle names nothing") {
     pool<thing> things;
-    CHECK(!handle{});
-    CHECK(things.find(handle{}) == nullptr);
+    CHECK(!handle<thing>{});
+    CHECK(things.find(handle<thing>{}) == nullptr);
     things.create();
-    CHECK(things.find(handle{}) == nullptr);
+    CHECK(things.find(handle<thing>{}) == nullptr);
 }
 
 TEST_CASE("a handle to a destroyed object finds nothing, also when its place was given away") {
     pool<thing> things;
     thing& first = things.create();
-    const handle name = first.self;
+    const handle<thing> name = first.self;
     CHECK(things.find(name) == &first);
     things.destroy(first);
     CHECK(things.find(name) == nullptr);
@@ -109,8 +109,8 @@ TEST_CASE("for_some goes on where it stopped, and sees every object once") {
 TEST_CASE("handles agree with a map of what is alive") {
     pool<thing> things;
     std::mt19937 random(5);
-    std::map<std::string, handle> alive;
-    std::vector<handle> dead;
+    std::map<std::string, handle<thing>> alive;
+    std::vector<handle<thing>> dead;
     for (int i = 0; i < 5'000; ++i) {
         if (alive.empty() || random() % 2 == 0) {
             thing& made = things.create();
@@ -130,18 +130,18 @@ TEST_CASE("handles agree with a map of what is alive") {
         REQUIRE(things.find(name) != nullptr);
         REQUIRE(things.find(name)->text == text);
     }
-    for (const handle name : dead) {
+    for (const handle<thing> name : dead) {
         REQUIRE(things.find(name) == nullptr);
     }
 }
 
 TEST_CASE("the places of a pool are named from the first generation on") {
     pool<thing> things;
-    CHECK(things.create().self == handle{.index = 0, .generation = 1});
+    CHECK(things.create().self == handle<thing>{.index = 0, .generation = 1});
     thing& second = things.create();
-    CHECK(second.self == handle{.index = 1, .generation = 1});
+    CHECK(second.self == handle<thing>{.index = 1, .generation = 1});
     things.destroy(second);
-    CHECK(things.create().self == handle{.index = 1, .generation = 2});
+    CHECK(things.create().self == handle<thing>{.index = 1, .generation = 2});
 }
 
 }} // namespace pool_test

@@ -6,7 +6,7 @@
 #include "core/bytes/keys.hpp"
 #include "core/engine/queries.hpp"
 #include "core/masters/settings.hpp"
-#include "core/waiting/operation.hpp"
+#include "core/waiting/acquire_call.hpp"
 #include "core/waiting/wait_queues.hpp"
 #include "quorum_site.hpp"
 #include "support/test.hpp"
@@ -37,7 +37,7 @@ TEST_CASE("a vote that was not granted leaves no key, one that is not known may"
 // each master, its key with the token, and the handle of its holder.
 static_assert(sizeof(void*) > 8 || sizeof(ballot) <= 24);
 static_assert(sizeof(void*) > 8 || sizeof(claim) <= 216);
-static_assert(sizeof(void*) > 8 || sizeof(operation) <= 280);
+static_assert(sizeof(void*) > 8 || sizeof(acquire_call) <= 280);
 
 TEST_CASE("what few votes have is copied with them, and gone when they are used again") {
     ballots votes;
@@ -127,7 +127,7 @@ TEST_CASE("a wait queue hears of the locks that it watches, until it does no mor
 }
 
 TEST_CASE("an operation that is used again wants one lock, and a query has found nothing") {
-    operation wanted;
+    acquire_call wanted;
     wanted.slots = 9;
     wanted.wants = 3;
     wanted.reset();

@@ -373,7 +373,7 @@ std::vector<time_point> virtual_quorum::deadlines_of(const answer& lease) const 
     return found_in(deadlines_, name_of(lease.lease)).value_or(std::vector<time_point>{});
 }
 
-void virtual_quorum::acquired(const core::operation& done, const core::claim& lease) {
+void virtual_quorum::acquired(const core::acquire_call& done, const core::claim& lease) {
     const answer what{
         .at = now_,
         .won = true,
@@ -396,7 +396,7 @@ void virtual_quorum::acquired(const core::operation& done, const core::claim& le
     }
 }
 
-void virtual_quorum::not_acquired(const core::operation& done) {
+void virtual_quorum::not_acquired(const core::acquire_call& done) {
     const answer what{
         .at = now_,
         .won = false,

@@ -33,7 +33,7 @@ struct answer {
     time_point at;
     bool won = false;
     std::optional<errc> why; // of one that was not won; empty: cancelled
-    redlock::core::handle lease;
+    redlock::core::handle<redlock::core::claim> lease;
     std::string key;
     std::string token;
     std::vector<std::uint32_t> slots;
@@ -263,8 +263,9 @@ private:
     void token_drawn(std::string hex) override { tokens.push_back(std::move(hex)); }
     bool logs(redlock::log_level) const override { return true; }
     void log(redlock::log_level, std::string_view line) override { log_lines.emplace_back(line); }
-    void acquired(const redlock::core::operation& done, const redlock::core::claim& lease) override;
-    void not_acquired(const redlock::core::operation& done) override;
+    void
+    acquired(const redlock::core::acquire_call& done, const redlock::core::claim& lease) override;
+    void not_acquired(const redlock::core::acquire_call& done) override;
     void lease_changed(const redlock::core::claim& lease) override;
     void lease_lost(const redlock::core::claim& lease, loss_reason reason) override;
     void held_long(const redlock::core::claim& lease) override {
@@ -298,10 +299,12 @@ private:
     void on_path(std::size_t link, time_point when, std::function<void()> f);
 
     using claim_name = std::pair<std::uint32_t, std::uint32_t>;
-    static claim_name name_of(redlock::core::handle name) { return {name.index, name.generation}; }
+    static claim_name name_of(redlock::core::handle<redlock::core::claim> name) {
+        return {name.index, name.generation};
+    }
 
     std::multimap<time_point, std::function<void()>> queue_;
-    std::map<std::uint64_t, redlock::core::handle> operations_;
+    std::map<std::uint64_t, redlock::core::handle<redlock::core::acquire_call>> operations_;
     std::map<std::uint64_t, answer> answers_;
     std::map<claim_name, loss> losses_;
     std::map<claim_name, std::vector<removal>> removals_;

@@ -10,7 +10,7 @@ namespace wait_queue_test { namespace {
 
 using namespace redlock::core;
 using namespace redlock;
-using phase = waiter::phase;
+using phase = acquire_call::phase;
 using what = next_step;
 
 constexpr std::size_t far = 9; // no master of these
@@ -26,16 +26,16 @@ struct site {
         queue.key = "k";
     }
 
-    waiter& add() {
-        waiter& one = waiters.emplace_back();
+    acquire_call& add() {
+        acquire_call& one = waiters.emplace_back();
         one.options.ttl = 10s;
         one.began = now;
         one.wait_until = forever;
         queue.join(one);
         return one;
     }
-    waiter& paused(time_point due = forever) {
-        waiter& one = add();
+    acquire_call& paused(time_point due = forever) {
+        acquire_call& one = add();
         one.stage = phase::paused;
         one.wake.due = due;
         return one;
@@ -61,7 +61,7 @@ struct site {
     std::size_t arbiter = 1;
     bool notified = true;
     std::optional<time_point> held_until;
-    std::list<waiter> waiters;
+    std::list<acquire_call> waiters;
     wait_queue queue;
 };
 
@@ -82,10 +82,10 @@ void check_about(redlock::clock::duration found, std::chrono::nanoseconds wanted
 
 TEST_CASE("wait queue: the first to come is the front, and the next follows when it leaves") {
     site it;
-    waiter& first = it.add();
-    waiter& second = it.add();
-    waiter& third = it.add();
-    waiter& fourth = it.add();
+    acquire_call& first = it.add();
+    acquire_call& second = it.add();
+    acquire_call& third = it.add();
+    acquire_call& fourth = it.add();
     CHECK(it.queue.front() == &first);
     CHECK(it.queue.length() == 4);
     CHECK(second.stage == phase::queued);
@@ -98,13 +98,13 @@ TEST_CASE("wait queue: the first to come is the front, and the next follows when
     CHECK(it.queue.front() == &second);
     CHECK(!it.queue.leave(second)); // nobody is left
     CHECK(it.queue.empty());
-    waiter& last = it.add();
+    acquire_call& last = it.add();
     CHECK(it.queue.front() == &last);
 }
 
 TEST_CASE("wait queue: a new front pauses, and knows what the queue has found out") {
     site it;
-    waiter& one = it.add();
+    acquire_call& one = it.add();
     it.queue.found(errc::contended, held_for({1s}));
     CHECK(it.queue.promoted(it.view()) == it.now + 5ms);
     CHECK(one.outcome == errc::contended);
@@ -122,7 +122,7 @@ TEST_CASE("wait queue: a lease passes to the front while it is worth having") {
     site it;
     offered_lease lease{.lasts_until = it.now + 9s, .ttl = 10s};
     CHECK(it.queue.hand(lease, it.view()) == nullptr); // nobody waits
-    waiter& one = it.paused(it.now + 7s);
+    acquire_call& one = it.paused(it.now + 7s);
     it.add();
     const auto handed = [&] { return it.queue.hand(lease, it.view()) == &one; };
     CHECK(handed());
@@ -201,7 +201,7 @@ TEST_CASE("wait queue: in the order of arrival a lease passes only to a waiter t
 
 TEST_CASE("wait queue: a waiter whose wait ends learns what the queue has found out") {
     site it;
-    waiter& one = it.add();
+    acquire_call& one = it.add();
     const auto told = [&](const ballots* outage, bool held_here) {
         one.outcome.reset();
         one.last = {};
@@ -222,7 +222,7 @@ TEST_CASE("wait queue: a waiter whose wait ends learns what the queue has found 
 
 TEST_CASE("wait queue: after a split vote those with the fewest grants wait the longest") {
     site it;
-    waiter& one = it.add();
+    acquire_call& one = it.add();
     one.outcome = errc::contended;
     for (const std::size_t granted : {1U, 2U}) {
         const auto [low, high] = it.range([&] {
@@ -243,7 +243,7 @@ TEST_CASE("wait queue: after a split vote those with the fewest grants wait the 
 
 TEST_CASE("wait queue: a vote that stays split backs off until a notification") {
     site it;
-    waiter& one = it.add();
+    acquire_call& one = it.add();
     one.outcome = errc::contended;
     const auto delay = [&] {
         return it.queue.failed(true, 1, held_for({1s}), it.view(), it.random).value() - it.now;
@@ -261,7 +261,7 @@ TEST_CASE("wait queue: a vote that stays split backs off until a notification") 
 
 TEST_CASE("wait queue: an attempt that met an outage is repeated, one that met a holder listens") {
     site it;
-    waiter& one = it.add();
+    acquire_call& one = it.add();
     one.outcome = errc::no_quorum;
     const auto due = it.queue.failed(true, 2, {}, it.view(), it.random);
     REQUIRE(due);
@@ -280,7 +280,7 @@ TEST_CASE("wait queue: an attempt that met an outage is repeated, one that met a
 
 TEST_CASE("wait queue: a lock that is held is tried again when its lease must have ended") {
     site it;
-    waiter& one = it.add();
+    acquire_call& one = it.add();
     const auto tries = [&](const ballots& votes) {
         one.delay.reset();
         return it.range([&] {
@@ -317,7 +317,7 @@ TEST_CASE("wait queue: a lock that is held is tried again when its lease must ha
 
 TEST_CASE("wait queue: after a search without a slot the pool is searched again in time") {
     site it;
-    waiter& one = it.add();
+    acquire_call& one = it.add();
     one.outcome = errc::contended;
     one.last = held_for({lease_unknown, 700ms, 900ms});
     one.last.of[1].said = vote::granted; // the rest of a lease that the search told of
@@ -338,7 +338,7 @@ TEST_CASE("wait queue: after a search without a slot the pool is searched again 
 
 TEST_CASE("wait queue: a pause ends in time for a last attempt, and for a poll") {
     site it;
-    waiter& one = it.add();
+    acquire_call& one = it.add();
     it.queue.asked_all(it.now);
     const auto pause = [&](time_point until) {
         return it.queue.pause(until, it.view(), it.random);
@@ -372,7 +372,7 @@ TEST_CASE("wait queue: a pause ends in time for a last attempt, and for a poll")
 
 TEST_CASE("wait queue: a front whose pause is over asks, until its wait ends with an outcome") {
     site it;
-    waiter& one = it.paused();
+    acquire_call& one = it.paused();
     CHECK(it.queue.due(it.view()) == what::ask);
     one.wait_until = it.now;
     CHECK(it.queue.due(it.view()) == what::ask);
@@ -390,7 +390,7 @@ TEST_CASE("wait queue: a front whose pause is over asks, until its wait ends wit
 
 TEST_CASE("wait queue: without notifications a front that relied on them polls") {
     site it;
-    waiter& one = it.paused(it.now + 1h);
+    acquire_call& one = it.paused(it.now + 1h);
     const auto soon = [&] { return it.queue.poll_soon(it.view(), it.random); };
     CHECK(soon() == forever); // it polls already
     it.queue.watched = true;
@@ -405,7 +405,7 @@ TEST_CASE("wait queue: without notifications a front that relied on them polls")
 
 TEST_CASE("wait queue: after an outage the waiters for its end try, not all at once") {
     site it;
-    waiter& one = it.paused(it.now + 1h);
+    acquire_call& one = it.paused(it.now + 1h);
     const auto soon = [&] { return it.queue.outage_over(it.view(), it.random); };
     CHECK(soon() == forever);
     one.outcome = errc::no_quorum;
@@ -420,7 +420,7 @@ TEST_CASE("wait queue: after an outage the waiters for its end try, not all at o
 
 TEST_CASE("wait queue: the arbiter's word is enough for an attempt, once for a release") {
     site it;
-    waiter& one = it.paused();
+    acquire_call& one = it.paused();
     CHECK(it.queue.notified(1, "a", false, it.view()) == it.now);
     CHECK(one.ask_arbiter);
     CHECK(it.queue.acts());
@@ -441,7 +441,7 @@ TEST_CASE("wait queue: the arbiter's word is enough for an attempt, once for a r
 TEST_CASE("wait queue: after a split vote for a release the word of a majority is enough") {
     for (const bool paused : {false, true}) {
         site it;
-        waiter& one = it.paused();
+        acquire_call& one = it.paused();
         one.outcome = errc::contended;
         const auto split = [&] {
             return it.queue.failed(true, 1, held_for({1s}), it.view(), it.random).value() - it.now;
@@ -466,7 +466,7 @@ TEST_CASE("wait queue: after a split vote for a release the word of a majority i
 TEST_CASE("wait queue: refused by others before the arbiter, it believes a majority's word") {
     for (const bool by_arbiter : {false, true}) {
         site it;
-        waiter& one = it.paused();
+        acquire_call& one = it.paused();
         one.outcome = errc::contended;
         const auto refused = [&] {
             ballots votes = held_for({1s, 1s, 1s});
@@ -491,7 +491,7 @@ TEST_CASE("wait queue: refused by others before the arbiter, it believes a major
 
 TEST_CASE("wait queue: without the arbiter's word a majority's is waited for, or anybody's") {
     site it;
-    waiter& one = it.paused();
+    acquire_call& one = it.paused();
     CHECK(it.queue.notified(0, "a", false, it.view()) == it.now + 10ms);
     CHECK(one.ask_arbiter);
     CHECK(!it.queue.acts());
@@ -521,7 +521,7 @@ TEST_CASE(
 
 TEST_CASE("wait queue: news during an attempt is kept, unless the vote came after it") {
     site it;
-    waiter& one = it.add();
+    acquire_call& one = it.add();
     one.stage = phase::attempting;
     CHECK(it.queue.notified(1, "a", true, it.view()) == forever);
     CHECK(!it.queue.take_notified());
@@ -543,7 +543,7 @@ TEST_CASE("wait queue: news during an attempt is kept, unless the vote came afte
 TEST_CASE("wait queue: of a pool a majority's word is enough, and none is lost in a search") {
     site it;
     it.queue.pool = true;
-    waiter& one = it.paused();
+    acquire_call& one = it.paused();
     CHECK(it.queue.notified(1, "a", false, it.view()) == it.now + 10ms);
     CHECK(it.queue.notified(2, "a", false, it.view()) == it.now + 10ms);
     CHECK(it.queue.notified(3, "a", false, it.view()) == it.now);
@@ -571,14 +571,14 @@ TEST_CASE("wait queue: what this process releases wakes the front at once, or af
     site it;
     CHECK(
         it.queue.released("a", never, redlock::core::never, it.view()) == forever); // nobody waits
-    waiter& one = it.paused(it.now + 1h);
+    acquire_call& one = it.paused(it.now + 1h);
     one.ask_arbiter = true;
     it.queue.handed_since = it.now;
     it.queue.holder = {1, 1};
     CHECK(it.queue.released("b", it.now - 39ms, redlock::core::never, it.view()) == it.now);
     CHECK(!one.ask_arbiter);
     CHECK(it.queue.handed_since == never);
-    CHECK(it.queue.holder == handle());
+    CHECK(it.queue.holder == handle<claim>());
     // The announcement as well changes nothing.
     CHECK(it.queue.notified(1, "b", false, it.view()) == forever);
     // After hand-offs for long the others come first: they hear of it, and ask.
@@ -621,7 +621,7 @@ TEST_CASE("wait queue: what this process releases wakes the front at once, or af
 
 TEST_CASE("wait queue: a front that is not next in the fair queue waits, and says why") {
     site it;
-    waiter& one = it.add();
+    acquire_call& one = it.add();
     it.queue.place.ask(2);
     CHECK(it.queue.must_wait(0, 700ms, it.view()) == what::wait);
     CHECK(one.outcome == errc::contended);
@@ -690,7 +690,7 @@ TEST_CASE("wait queue: a place in a fair queue that is left or refused is asked 
 
 TEST_CASE("wait queue: one that is used again knows nothing of the one before") {
     site it;
-    waiter& one = it.add();
+    acquire_call& one = it.add();
     it.queue.found(errc::contended, held_for({1s}));
     one.stage = phase::attempting;
     it.queue.notified(1, "a", false, it.view());
@@ -702,7 +702,7 @@ TEST_CASE("wait queue: one that is used again knows nothing of the one before") 
     CHECK(!it.queue.take_notified());
     CHECK(!it.queue.acts());
     CHECK(it.queue.handed_since == never);
-    CHECK(it.queue.holder == handle());
+    CHECK(it.queue.holder == handle<claim>());
     one.stage = phase::paused;
     CHECK(it.queue.notified(0, "a", false, it.view()) == it.now + 10ms); // the first to tell
     one.outcome.reset();

@@ -13,18 +13,35 @@
 
 namespace redlock::core {
 
-/// Identifies an object in a slot map. A default handle identifies none.
+template <typename T>
+struct handle;
+
+/// A handle to an object of a type that only its receiver knows.
+struct any_handle {
+    std::uint32_t index = 0;
+    std::uint32_t generation = 0;
+
+    template <typename T>
+    handle<T> to() const noexcept {
+        return {index, generation};
+    }
+};
+
+/// Identifies an object in a pool. A default handle identifies none.
+template <typename T>
 struct handle {
     std::uint32_t index = 0;
     std::uint32_t generation = 0;
 
     explicit operator bool() const noexcept { return generation != 0; }
+    // NOLINTNEXTLINE(google-explicit-constructor): it loses only its type
+    operator any_handle() const noexcept { return {index, generation}; }
     friend bool operator==(handle, handle) = default;
 };
 
-/// Requires of `T`: a member `handle self`, and `void reset()`, which prepares it for reuse and may
-/// keep buffers. It sets `self`, also of an object that is free: to `nowhere`, with the generation
-/// of the next one.
+/// Requires of `T`: a member `handle<T> self`, and `void reset()`, which prepares it for reuse and
+/// may keep buffers. It sets `self`, also of an object that is free: to `nowhere`, with the
+/// generation of the next one.
 template <typename T>
 class pool {
 public:
@@ -43,7 +60,7 @@ public:
     }
 
     /// The object, or null if it is gone.
-    T* find(handle name) noexcept {
+    T* find(handle<T> name) noexcept {
         if (name.index >= end_) {
             return nullptr;
         }
@@ -51,7 +68,7 @@ public:
         return found.self.generation == name.generation ? &found : nullptr;
     }
 
-    const T* find(handle name) const noexcept { return const_cast<pool*>(this)->find(name); }
+    const T* find(handle<T> name) const noexcept { return const_cast<pool*>(this)->find(name); }
 
     /// Returns the object with this index, or null if the place is free.
     T* find(std::uint32_t index) noexcept {

@@ -10,10 +10,10 @@
 
 namespace redlock::core {
 
-handle engine::acquire(const acquire_request& request, time_point now) {
-    operation& wanted = operations_.create();
-    const handle name = wanted.self;
-    wanted.wake.owner = timer_owner::operation;
+handle<acquire_call> engine::acquire(const acquire_request& request, time_point now) {
+    acquire_call& wanted = acquires_.create();
+    const handle<acquire_call> name = wanted.self;
+    wanted.wake.owner = timer_owner::acquire;
     wanted.wake.subject = name.index;
     wanted.cookie = request.cookie;
     name_keys(wanted, request);
@@ -38,7 +38,7 @@ handle engine::acquire(const acquire_request& request, time_point now) {
     } else if (request.options.wait == wait_for::none()) {
         const time_point others_until = yields_until(wanted.form, wanted.key);
         if (now < others_until && request.token.empty()) {
-            wanted.stage = operation::phase::paused;
+            wanted.stage = acquire_call::phase::paused;
             timers_.set(wanted.wake, others_until);
         } else {
             try_it(wanted, now, request.token);
@@ -49,7 +49,7 @@ handle engine::acquire(const acquire_request& request, time_point now) {
     return name;
 }
 
-void engine::name_keys(operation& wanted, const acquire_request& request) const {
+void engine::name_keys(acquire_call& wanted, const acquire_request& request) const {
     wanted.form = request.form;
     if (request.form == lock_form::all) {
         assign_keys_of(wanted.key, rules_.key_prefix, request.resources);
@@ -65,7 +65,7 @@ void engine::name_keys(operation& wanted, const acquire_request& request) const 
     }
 }
 
-void engine::act(operation& wanted, next_step next, time_point now) {
+void engine::act(acquire_call& wanted, next_step next, time_point now) {
     switch (next) {
     case next_step::ask:
         try_it(wanted, now);
@@ -78,28 +78,28 @@ void engine::act(operation& wanted, next_step next, time_point now) {
     }
 }
 
-void engine::acquire_due(operation& wanted, time_point now) {
+void engine::acquire_due(acquire_call& wanted, time_point now) {
     switch (wanted.stage) {
-    case operation::phase::finishing:
+    case acquire_call::phase::finishing:
         finish_if_on_wire(wanted, now);
         return;
-    case operation::phase::queued:
+    case acquire_call::phase::queued:
         time_out(wanted, now);
         return;
-    case operation::phase::turning: // no reply: go on without a turn, which only orders attempts
+    case acquire_call::phase::turning: // no reply: go on without a turn, which only orders attempts
         now < wanted.wait_until ? try_it(wanted, now) : time_out(wanted, now);
         return;
-    case operation::phase::paused:
+    case acquire_call::phase::paused:
         wanted.queue == nullptr ? try_it(wanted, now) : act(wanted, pause_over(wanted, now), now);
         return;
-    case operation::phase::scanning:
+    case acquire_call::phase::scanning:
         if (wanted.wait_until > wanted.began && now >= wanted.wait_until) {
             time_out(wanted, now);
         } else {
             slots_found(wanted, *scans_.find(wanted.search->scan), now);
         }
         return;
-    case operation::phase::attempting:
+    case acquire_call::phase::attempting:
         break;
     }
     claim& attempt = *claims_.find(wanted.attempt);
@@ -122,11 +122,11 @@ void engine::acquire_due(operation& wanted, time_point now) {
 }
 
 // The wait has ended.
-void engine::time_out(operation& wanted, time_point now) {
+void engine::time_out(acquire_call& wanted, time_point now) {
     if (const wait_queue* const mine = wanted.queue) {
-        const operation& first = *front_of(*mine);
+        const acquire_call& first = *mine->front();
         const claim* const attempt =
-            first.stage == operation::phase::attempting ? claims_.find(first.attempt) : nullptr;
+            first.stage == acquire_call::phase::attempting ? claims_.find(first.attempt) : nullptr;
         const bool outage = attempt != nullptr && attempt->asked_all()
                             && !attempt->works(masters_.may_be_slow(attempt->asked_at(), now));
         mine->time_out(wanted, outage ? &attempt->votes : nullptr, held_here(*mine) != nullptr);
@@ -135,23 +135,24 @@ void engine::time_out(operation& wanted, time_point now) {
     finish(wanted, now);
 }
 
-bool engine::has_sent_nothing(handle acquire) const noexcept {
-    const operation* const wanted = operations_.find(acquire);
-    return wanted != nullptr && wanted->stage == operation::phase::queued && wanted->attempts == 0;
+bool engine::has_sent_nothing(handle<acquire_call> acquire) const noexcept {
+    const acquire_call* const wanted = acquires_.find(acquire);
+    return wanted != nullptr && wanted->stage == acquire_call::phase::queued
+           && wanted->attempts == 0;
 }
 
-void engine::cancel(handle acquire, time_point now) {
-    if (operation* const wanted = operations_.find(acquire)) {
+void engine::cancel(handle<acquire_call> acquire, time_point now) {
+    if (acquire_call* const wanted = acquires_.find(acquire)) {
         end(*wanted, std::nullopt, now);
     }
     end_of_event(now);
 }
 
 // Without an error it was cancelled.
-void engine::end(operation& wanted, std::optional<errc> why, time_point now) {
-    if (wanted.stage == operation::phase::attempting) {
+void engine::end(acquire_call& wanted, std::optional<errc> why, time_point now) {
+    if (wanted.stage == acquire_call::phase::attempting) {
         fail(wanted, *claims_.find(wanted.attempt), why, now);
-    } else if (wanted.stage != operation::phase::finishing) {
+    } else if (wanted.stage != acquire_call::phase::finishing) {
         wanted.outcome = why;
         finish(wanted, now);
     }
@@ -159,17 +160,17 @@ void engine::end(operation& wanted, std::optional<errc> why, time_point now) {
 
 // An unsuccessful acquire completes when its rollback is on the wire: a caller that goes away after
 // that leaves no key. A socket that takes no bytes holds it up for `master_timeout` at most.
-void engine::finish(operation& wanted, time_point now) {
+void engine::finish(acquire_call& wanted, time_point now) {
     end_scan(wanted);
     drop_intent(wanted, now);
     leave(wanted, now);
-    wanted.stage = operation::phase::finishing;
+    wanted.stage = acquire_call::phase::finishing;
     timers_.set(wanted.wake, later(now, rules_.master_timeout));
     finishing_.push_back(wanted.self);
     finish_if_on_wire(wanted, now);
 }
 
-void engine::finish_if_on_wire(operation& wanted, time_point now) {
+void engine::finish_if_on_wire(acquire_call& wanted, time_point now) {
     const claim* const attempt = claims_.find(wanted.attempt);
     if (attempt != nullptr && now < wanted.wake.due && !on_wire(*attempt)) {
         return;
@@ -188,7 +189,7 @@ void engine::finish_if_on_wire(operation& wanted, time_point now) {
         ++counters_.wait_timed_out;
     }
     host_.not_acquired(wanted);
-    operations_.destroy(wanted);
+    acquires_.destroy(wanted);
 }
 
 // Whether each removal of a claim was written, or cannot be sent now.
@@ -202,9 +203,9 @@ bool engine::on_wire(const claim& ended) const noexcept {
 }
 
 void engine::end_finished(time_point now) {
-    const std::vector<handle> candidates = finishing_;
-    for (const handle name : candidates) {
-        if (operation* const wanted = operations_.find(name)) {
+    const std::vector<handle<acquire_call>> candidates = finishing_;
+    for (const handle<acquire_call> name : candidates) {
+        if (acquire_call* const wanted = acquires_.find(name)) {
             finish_if_on_wire(*wanted, now);
         }
     }
@@ -213,7 +214,7 @@ void engine::end_finished(time_point now) {
 // When a writer stops waiting, its intent is removed together with the rollback of its last
 // attempt. Between two attempts there is no rollback, so one is made for the intent alone. On a
 // master that is down the intent expires.
-void engine::drop_intent(operation& wanted, time_point now) {
+void engine::drop_intent(acquire_call& wanted, time_point now) {
     if (wanted.intent == 0) {
         return;
     }

@@ -19,7 +19,7 @@ namespace {
 // Connections are made in less; after two seconds without a word a program seems to hang.
 constexpr std::chrono::seconds outage_report_after{1};
 
-claim_terms terms_of(const operation& wanted) noexcept {
+claim_terms terms_of(const acquire_call& wanted) noexcept {
     return {
         .fencing = wanted.options.fencing,
         .transferable = wanted.options.transferable,
@@ -38,7 +38,7 @@ claim& engine::new_claim() {
 }
 
 // `token`: the caller's own; empty: a fresh one.
-claim& engine::make_claim(operation& wanted, std::string_view token, time_point now) {
+claim& engine::make_claim(acquire_call& wanted, std::string_view token, time_point now) {
     claim& made = new_claim();
     lock_form form = wanted.form;
     std::string slots;
@@ -68,7 +68,7 @@ claim& engine::make_claim(operation& wanted, std::string_view token, time_point 
 }
 
 // The next attempt of an acquire.
-void engine::try_it(operation& wanted, time_point now, std::string_view token) {
+void engine::try_it(acquire_call& wanted, time_point now, std::string_view token) {
     if (wanted.search && !wanted.search->has_next()) {
         start_scan(wanted, now);
         return;
@@ -81,7 +81,7 @@ void engine::try_it(operation& wanted, time_point now, std::string_view token) {
     }
     const bool fits = wanted.fit_ttl(masters_.ttl_limit(), rules_.drift);
     claim& attempt = make_claim(wanted, token, now);
-    wanted.stage = operation::phase::attempting;
+    wanted.stage = acquire_call::phase::attempting;
     wanted.attempt = attempt.self;
     ++wanted.attempts;
     ++counters_.attempts;
@@ -114,11 +114,11 @@ void engine::try_it(operation& wanted, time_point now, std::string_view token) {
 // of the members have the lock: then no other owner can have a majority. It is what is left for
 // certain of a majority after one change of the members, so such a lock is never taken for one that
 // is gone.
-void engine::attach(operation& wanted, std::string_view token, time_point now) {
+void engine::attach(acquire_call& wanted, std::string_view token, time_point now) {
     claim& attempt = new_claim();
     attempt.attach(owned_key(wanted.key, token), terms_of(wanted), masters_.longest_ttl(), at(now));
     attempt.wanted_by = wanted.self;
-    wanted.stage = operation::phase::attempting;
+    wanted.stage = acquire_call::phase::attempting;
     wanted.attempt = attempt.self;
     ++wanted.attempts;
     ++counters_.attempts;
@@ -155,7 +155,7 @@ void engine::refuse_absent(claim& attempt, vote_counts master_metrics::*counts) 
 }
 
 // Sends the acquire to the arbiter or, if there is none, to all masters that have not been asked.
-void engine::ask(operation& wanted, claim& attempt, std::size_t arbiter, time_point now) {
+void engine::ask(acquire_call& wanted, claim& attempt, std::size_t arbiter, time_point now) {
     const master_set to = attempt.ask(arbiter);
     if (wanted.queue != nullptr && attempt.asked_all()) {
         wanted.queue->asked_all(now);
@@ -164,7 +164,7 @@ void engine::ask(operation& wanted, claim& attempt, std::size_t arbiter, time_po
 }
 
 steps engine::ask_others(claim& attempt, time_point now) {
-    operation& wanted = *operations_.find(attempt.wanted_by);
+    acquire_call& wanted = *acquires_.find(attempt.wanted_by);
     timers_.set(wanted.wake, attempt.vote_by());
     refuse_absent(attempt, &master_metrics::acquire_votes);
     ask(wanted, attempt, nobody, now);
@@ -174,7 +174,7 @@ steps engine::ask_others(claim& attempt, time_point now) {
 void engine::raise(claim& attempt, bool anew, time_point now) {
     if (anew) {
         counters_.raised += attempt.raises_to() != 0 ? 1U : 0U;
-        timers_.set(operations_.find(attempt.wanted_by)->wake, attempt.raised_by(at(now)));
+        timers_.set(acquires_.find(attempt.wanted_by)->wake, attempt.raised_by(at(now)));
     }
     for (const std::size_t i : each_of(attempt.to())) {
         if (wrong::raise_accepts_larger && anew && !attempt.attaches()) {
@@ -206,7 +206,7 @@ void engine::again(claim& owner, const arrival& at, bool alone) {
 // A mistake of the simulator: a grant for an ended claim counts for the newer attempt.
 void engine::count_for_newer(const claim& ended, const arrival& at, const answer& got) {
     const wait_queue* const mine = queue_of(ended);
-    const operation* const newer = mine != nullptr ? front_of(*mine) : nullptr;
+    const acquire_call* const newer = mine != nullptr ? mine->front() : nullptr;
     claim* const attempt = newer != nullptr ? claims_.find(newer->attempt) : nullptr;
     if (attempt != nullptr && attempt->is_asking()) {
         sent_command command = at.command;
@@ -217,7 +217,7 @@ void engine::count_for_newer(const claim& ended, const arrival& at, const answer
 
 // --- Results
 
-void engine::win(operation& wanted, claim& attempt, time_point now) {
+void engine::win(acquire_call& wanted, claim& attempt, time_point now) {
     const acquire_options& options = wanted.options;
     const time_point began = attempt.began();
     const time_point hold_limit =
@@ -246,7 +246,7 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     wanted.decided_at = now;
     timers_.cancel(wanted.wake);
     if (wait_queue* const waiters = wanted.queue) {
-        waiters->holder = waiters->pool ? handle() : attempt.self;
+        waiters->holder = waiters->pool ? handle<claim>() : attempt.self;
         turns_.leave(*waiters, now); // its ticket is not needed any more
         leave(wanted, now);
         if (attempt.is_slot() && !waiters->empty()) {
@@ -254,13 +254,13 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
         }
     }
     host_.acquired(wanted, attempt);
-    operations_.destroy(wanted);
+    acquires_.destroy(wanted);
 }
 
 // Rolls the attempt back and goes on with the acquire. Without an error: it was cancelled. A failed
 // attach removes nothing: the lock may still have an owner who acts, and keys on less than half of
 // the masters exclude nobody.
-void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now) {
+void engine::fail(acquire_call& wanted, claim& attempt, std::optional<errc> why, time_point now) {
     wanted.outcome = why;
     wanted.decided_at = now;
     // For diagnostics, an earlier attempt that found the lock held is kept rather than one refusal
@@ -294,7 +294,7 @@ void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, ti
 }
 
 // After an attempt: rolls it back, then pauses or ends the acquire.
-void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) {
+void engine::pause_or_finish(acquire_call& wanted, claim& attempt, time_point now) {
     if (wanted.search && try_next_slot(wanted, attempt, now)) {
         return;
     }

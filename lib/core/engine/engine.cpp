@@ -49,7 +49,7 @@ void engine::close(time_point now) {
     const bool ran = life_ == life::running;
     life_ = life::closing;
     close_by_ = ran ? later(now, rules_.master_timeout) : now;
-    operations_.for_each([&](operation& wanted) { end(wanted, errc::closed, now); });
+    acquires_.for_each([&](acquire_call& wanted) { end(wanted, errc::closed, now); });
     claims_.for_each([&](claim& lease) {
         if (lease.is_held()) {
             decided(lease, lease.stop(loss_reason::closed), now);
@@ -158,8 +158,8 @@ void engine::time_passed(time_point now) {
 
 void engine::fire(const timer& due, time_point now) {
     switch (due.owner) {
-    case timer_owner::operation:
-        if (operation* const wanted = operations_.find(due.subject)) {
+    case timer_owner::acquire:
+        if (acquire_call* const wanted = acquires_.find(due.subject)) {
             acquire_due(*wanted, now);
         }
         break;
@@ -254,7 +254,7 @@ void engine::decided(claim& one, steps what, time_point now) {
         raise(one, has(what, steps::anew), now);
     }
     if (has(what, steps::won | steps::failed)) {
-        if (operation* const wanted = operations_.find(one.wanted_by)) {
+        if (acquire_call* const wanted = acquires_.find(one.wanted_by)) {
             has(what, steps::won) ? win(*wanted, one, now) : fail(*wanted, one, one.why(), now);
         }
         return;
@@ -284,7 +284,7 @@ void engine::decided(claim& one, steps what, time_point now) {
 
 metrics engine::count() const {
     metrics out = core::count(counters_, claims_, rules_, masters_);
-    out.waiting = operations_.size();
+    out.waiting = acquires_.size();
     return out;
 }
 

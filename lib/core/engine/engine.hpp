@@ -16,7 +16,7 @@
 #include "core/locks/wire.hpp"
 #include "core/masters/masters.hpp"
 #include "core/masters/settings.hpp"
-#include "core/waiting/operation.hpp"
+#include "core/waiting/acquire_call.hpp"
 #include "core/waiting/wait_queues.hpp"
 #include "engine_callbacks.hpp"
 #include "fair_queue.hpp"
@@ -87,20 +87,20 @@ public:
     /// \name Requests of callers, with validated arguments
     /// \{
     /// An acquire or an attach. The result is reported by `acquired` or `not_acquired`.
-    handle acquire(const acquire_request& request, time_point now);
-    void cancel(handle acquire, time_point now);
+    handle<acquire_call> acquire(const acquire_request& request, time_point now);
+    void cancel(handle<acquire_call> acquire, time_point now);
     /// Whether this acquire is queued and has never made an attempt.
-    bool has_sent_nothing(handle acquire) const noexcept;
-    void extend(handle lease, std::chrono::milliseconds ttl, time_point now);
+    bool has_sent_nothing(handle<acquire_call> acquire) const noexcept;
+    void extend(handle<claim> lease, std::chrono::milliseconds ttl, time_point now);
     /// Whether this is the lease of a writer.
-    bool writes(handle lease) const;
+    bool writes(handle<claim> lease) const;
     /// Turns the lease of a writer into that of a reader, and extends it. Reported as an extension.
-    void downgrade(handle lease, time_point now);
+    void downgrade(handle<claim> lease, time_point now);
     /// Ends a lease at its holder's request, even if it is lost: its keys stay until then, or until
     /// the last deadline that the holder was shown.
-    void release(handle lease, time_point now);
+    void release(handle<claim> lease, time_point now);
     /// Ends a lease without removing its keys. Returns false if they are being removed already.
-    bool abandon(handle lease);
+    bool abandon(handle<claim> lease);
     void ask(std::uint64_t cookie, std::string_view resource, time_point now) {
         queries_.ask(cookie, resource, now);
     }
@@ -206,38 +206,38 @@ private:
     void for_each_front(F f);
 
     // acquires.cpp: an acquire from its beginning to its end
-    void name_keys(operation& wanted, const acquire_request& request) const;
-    void act(operation& wanted, next_step next, time_point now);
-    void acquire_due(operation& wanted, time_point now);
-    void time_out(operation& wanted, time_point now);
-    void end(operation& wanted, std::optional<errc> why, time_point now);
-    void finish(operation& wanted, time_point now);
-    void finish_if_on_wire(operation& wanted, time_point now);
+    void name_keys(acquire_call& wanted, const acquire_request& request) const;
+    void act(acquire_call& wanted, next_step next, time_point now);
+    void acquire_due(acquire_call& wanted, time_point now);
+    void time_out(acquire_call& wanted, time_point now);
+    void end(acquire_call& wanted, std::optional<errc> why, time_point now);
+    void finish(acquire_call& wanted, time_point now);
+    void finish_if_on_wire(acquire_call& wanted, time_point now);
     void end_finished(time_point now);
-    void drop_intent(operation& wanted, time_point now);
+    void drop_intent(acquire_call& wanted, time_point now);
     bool on_wire(const claim& ended) const noexcept;
 
     // attempts.cpp: from its first command to its result
     claim& new_claim();
-    claim& make_claim(operation& wanted, std::string_view token, time_point now);
-    void try_it(operation& wanted, time_point now, std::string_view token = {});
-    void attach(operation& wanted, std::string_view token, time_point now);
+    claim& make_claim(acquire_call& wanted, std::string_view token, time_point now);
+    void try_it(acquire_call& wanted, time_point now, std::string_view token = {});
+    void attach(acquire_call& wanted, std::string_view token, time_point now);
     void refuse_absent(claim& attempt, vote_counts master_metrics::*counts);
-    void ask(operation& wanted, claim& attempt, std::size_t arbiter, time_point now);
+    void ask(acquire_call& wanted, claim& attempt, std::size_t arbiter, time_point now);
     steps ask_others(claim& attempt, time_point now);
     void raise(claim& attempt, bool anew, time_point now);
-    void win(operation& wanted, claim& attempt, time_point now);
-    void fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
-    void pause_or_finish(operation& wanted, claim& attempt, time_point now);
+    void win(acquire_call& wanted, claim& attempt, time_point now);
+    void fail(acquire_call& wanted, claim& attempt, std::optional<errc> why, time_point now);
+    void pause_or_finish(acquire_call& wanted, claim& attempt, time_point now);
     void count_for_newer(const claim& ended, const arrival& at, const answer& got);
 
     // slots.cpp: an acquire of slots of a pool
-    void start_scan(operation& wanted, time_point now);
-    void end_scan(operation& wanted);
-    void slots_found(operation& wanted, slot_scan& asking, time_point now);
-    next_step no_slot(operation& front, time_point now);
-    void look_on(wait_queue& waiters, operation& served, const claim& won, time_point now);
-    bool try_next_slot(operation& wanted, claim& attempt, time_point now);
+    void start_scan(acquire_call& wanted, time_point now);
+    void end_scan(acquire_call& wanted);
+    void slots_found(acquire_call& wanted, slot_scan& asking, time_point now);
+    next_step no_slot(acquire_call& front, time_point now);
+    void look_on(wait_queue& waiters, acquire_call& served, const claim& won, time_point now);
+    bool try_next_slot(acquire_call& wanted, claim& attempt, time_point now);
 
     // holders.cpp: a lease from its grant to its end
     void extend(claim& lease, std::chrono::milliseconds ttl, time_point now);
@@ -262,33 +262,30 @@ private:
     void removal_due(claim& ended, time_point now);
 
     // waiting.cpp: the waiters of this process
-    static operation* front_of(const wait_queue& waiters) noexcept {
-        return static_cast<operation*>(waiters.front());
-    }
     wait_queue* queue_of(const claim& of) noexcept {
         return queues_.find(of.waiting_form(), of.queue_key());
     }
     wait_view view_of(const wait_queue& waiters, time_point now);
     const claim* held_here(const wait_queue& waiters);
     void wake(const wait_queue& waiters, time_point due);
-    next_step join(operation& wanted, time_point now);
-    void leave(operation& wanted, time_point now);
+    next_step join(acquire_call& wanted, time_point now);
+    void leave(acquire_call& wanted, time_point now);
     void end_if_unused(wait_queue& waiters);
-    next_step pause_over(operation& front, time_point now);
-    void pause(operation& front, time_point until, time_point now);
-    time_point retry_at(operation& front, const claim& attempt, time_point now);
+    next_step pause_over(acquire_call& front, time_point now);
+    void pause(acquire_call& front, time_point until, time_point now);
+    time_point retry_at(acquire_call& front, const claim& attempt, time_point now);
     bool watch(wait_queue& waiters, time_point now);
-    void ask_lease_left(operation& front, const claim& attempt, time_point now);
-    void lease_left(operation* wanted, const arrival& at, const reply* answered);
-    bool take_turn(operation& front, time_point now);
+    void ask_lease_left(acquire_call& front, const claim& attempt, time_point now);
+    void lease_left(acquire_call* wanted, const arrival& at, const reply* answered);
+    bool take_turn(acquire_call& front, time_point now);
     void turn_answered(const arrival& at, const reply* answered);
-    next_step wait_for_turn(operation& front, const answer& got, time_point now);
+    next_step wait_for_turn(acquire_call& front, const answer& got, time_point now);
     void notified(wait_queue& mine, std::size_t master, std::string_view release, time_point now);
 
     // releases.cpp: what the end of a lease of this process means to waiters
-    next_step yield(operation& front, time_point now);
+    next_step yield(acquire_call& front, time_point now);
     time_point yields_until(lock_form form, std::string_view key) noexcept;
-    operation* next_owner(claim& lease, time_point now);
+    acquire_call* next_owner(claim& lease, time_point now);
     void lease_ended(const claim& lease, time_point now);
 
     settings rules_;
@@ -300,7 +297,7 @@ private:
     circumstances here_{never, rules_, 0, 0, 0, {}, random_};
     mutable pool<claim> claims_;
     wire wire_{rules_, masters_, claims_, *this};
-    pool<operation> operations_;
+    pool<acquire_call> acquires_;
     wait_queues queues_{masters_};
     tools tools_{rules_, masters_, wire_, timers_, host_};
     fair_queue turns_{tools_, *this};
@@ -308,9 +305,9 @@ private:
     slot_scans scans_{tools_, *this};
     master_log log_{tools_};
     removal_limits limits_;
-    std::vector<handle> finishing_; // failed acquires whose rollback is not sent yet
-    std::size_t lost_ = 0;          // lost leases that their holders have not ended
-    bool outage_reported_ = false;  // in the log, since the last time when a majority was admitted
+    std::vector<handle<acquire_call>> finishing_; // failed acquires whose rollback is not sent yet
+    std::size_t lost_ = 0;                        // lost leases that their holders have not ended
+    bool outage_reported_ = false; // in the log, since the last time when a majority was admitted
     life life_ = life::created;
     time_point close_by_ = forever;
 };

@@ -5,7 +5,7 @@
 
 #include "core/locks/claim.hpp"
 #include "core/masters/member_list.hpp"
-#include "core/waiting/operation.hpp"
+#include "core/waiting/acquire_call.hpp"
 
 #include <redlock/errc.hpp>
 #include <redlock/logger.hpp>
@@ -40,9 +40,9 @@ public:
     /// \name Acquires
     /// \{
     /// An acquire succeeded; the claim is a lease from now on.
-    virtual void acquired(const operation& done, const claim& lease) = 0;
+    virtual void acquired(const acquire_call& done, const claim& lease) = 0;
     /// An acquire failed with `done.outcome`, or was cancelled; its rollback has been sent.
-    virtual void not_acquired(const operation& done) = 0;
+    virtual void not_acquired(const acquire_call& done) = 0;
     /// More than `contention_warning` acquires wait for one resource in this process.
     virtual void contention(std::string_view /*key*/, std::size_t /*waiting*/) {}
     /// \}

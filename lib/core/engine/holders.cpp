@@ -14,7 +14,7 @@ namespace redlock::core {
 
 // --- Extensions
 
-void engine::extend(handle name, std::chrono::milliseconds ttl, time_point now) {
+void engine::extend(handle<claim> name, std::chrono::milliseconds ttl, time_point now) {
     claim* const lease = claims_.find(name);
     if (lease != nullptr && lease->is_held()) { // else its end has been reported
         extend(*lease, ttl, now);
@@ -80,7 +80,7 @@ void engine::end_extensions(claim& lease, errc why) {
     }
 }
 
-bool engine::writes(handle name) const {
+bool engine::writes(handle<claim> name) const {
     const claim* const lease = claims_.find(name);
     return lease != nullptr && lease->is_held() && lease->form() == lock_form::writer;
 }
@@ -88,7 +88,7 @@ bool engine::writes(handle name) const {
 // From now on the lease counts as a reader's, whatever the masters reply. Each master converts the
 // key at the next extension, of which the first is sent now. Until then the writer's key counts as
 // the reader's vote, because it also excludes other writers.
-void engine::downgrade(handle name, time_point now) {
+void engine::downgrade(handle<claim> name, time_point now) {
     if (!writes(name)) {
         return; // its end has been reported
     }
@@ -103,7 +103,7 @@ void engine::downgrade(handle name, time_point now) {
 
 // --- The end
 
-void engine::release(handle name, time_point now) {
+void engine::release(handle<claim> name, time_point now) {
     claim* const lease = claims_.find(name);
     if (lease == nullptr || !lease->acts()) {
         return; // its removal has started
@@ -135,12 +135,12 @@ void engine::release(claim& lease, time_point now) {
 // The keys of a released lease stay for the next waiter of this process. Returns false if nobody
 // gets it.
 bool engine::hand_off(claim& lease, time_point now) {
-    operation* const chosen = closing() ? nullptr : next_owner(lease, now);
+    acquire_call* const chosen = closing() ? nullptr : next_owner(lease, now);
     if (chosen == nullptr) {
         return false;
     }
-    operation& next = *chosen;
-    if (next.stage == operation::phase::attempting) {
+    acquire_call& next = *chosen;
+    if (next.stage == acquire_call::phase::attempting) {
         claim& attempt = *claims_.find(next.attempt);
         if (attempt.is_slot()) {
             attempt.announce(); // it may have the key of another slot
@@ -160,7 +160,7 @@ bool engine::hand_off(claim& lease, time_point now) {
         at(now));
     next.attempt = lease.self;
     if (what != steps::won) { // a raise
-        next.stage = operation::phase::attempting;
+        next.stage = acquire_call::phase::attempting;
         ++next.attempts;
         timers_.cancel(lease.wake);
         timers_.set(
@@ -172,7 +172,7 @@ bool engine::hand_off(claim& lease, time_point now) {
 
 // Another process may release it at any time. The front of its waiters asks at once: it is refused,
 // so it subscribes and learns how long the lease lasts.
-bool engine::abandon(handle name) {
+bool engine::abandon(handle<claim> name) {
     claim* const lease = claims_.find(name);
     if (lease == nullptr || !lease->acts()) {
         return false;
@@ -189,7 +189,7 @@ bool engine::abandon(handle name) {
         mine->handed_since = never;
         if (mine->empty()) {
             end_if_unused(*mine);
-        } else if (mine->front()->stage == waiter::phase::paused) {
+        } else if (mine->front()->stage == acquire_call::phase::paused) {
             wake(*mine, never);
         }
     }
@@ -222,8 +222,8 @@ void engine::lose(claim& lease, time_point now) {
     wait_queue* const mine = queue_of(lease);
     if (mine != nullptr && !mine->pool) {
         mine->holder = lease.self;
-        operation* const front = front_of(*mine);
-        if (front != nullptr && front->stage == operation::phase::paused) {
+        acquire_call* const front = mine->front();
+        if (front != nullptr && front->stage == acquire_call::phase::paused) {
             watch(*mine, now);
             pause(*front, lease.acts_until(), now);
         }

@@ -51,7 +51,7 @@ void engine::voters_changed(const admission_change& change, time_point now) {
     }
     if (change.ready) {
         outage_reported_ = false;
-        for_each_front([&](operation& front) {
+        for_each_front([&](acquire_call& front) {
             wake(*front.queue, front.queue->outage_over({rules_, now}, random_));
         });
     }
@@ -62,7 +62,7 @@ void engine::voters_changed(const admission_change& change, time_point now) {
 void engine::members_changed(time_point now) {
     const master_set gone = set_where(
         size(), [this](std::size_t i) { return !masters_.members().contains(rules_.members[i]); });
-    std::vector<handle> rounds;
+    std::vector<handle<claim>> rounds;
     claims_.for_each([&](claim& one) {
         if (one.is_held()) {
             one.members_changed(gone);
@@ -72,12 +72,12 @@ void engine::members_changed(time_point now) {
             rounds.push_back(one.self);
         }
     });
-    for (const handle name : rounds) {
+    for (const handle<claim> name : rounds) {
         claim* const one = claims_.find(name);
         if (one == nullptr) {
             continue;
         }
-        operation* const wanted = one->is_asking() ? operations_.find(one->wanted_by) : nullptr;
+        acquire_call* const wanted = one->is_asking() ? acquires_.find(one->wanted_by) : nullptr;
         if (wanted != nullptr) {
             fail(*wanted, *one, errc::no_quorum, now);
         } else if (one->is_held() && one->extending()) {
@@ -111,7 +111,7 @@ void engine::publish_refused(std::size_t master, time_point now) {
 
 template <typename F>
 void engine::for_each_front(F f) {
-    operations_.for_each([&](operation& wanted) {
+    acquires_.for_each([&](acquire_call& wanted) {
         if (wanted.queue != nullptr && wanted.queue->front() == &wanted) {
             f(wanted);
         }
@@ -121,7 +121,7 @@ void engine::for_each_front(F f) {
 // If no majority announces releases any more, the waiters poll.
 void engine::notifications_changed(time_point now) {
     if (masters_.lost_notifications()) {
-        for_each_front([&](operation& front) {
+        for_each_front([&](acquire_call& front) {
             wait_queue& mine = *front.queue;
             wake(mine, mine.poll_soon(view_of(mine, now), random_));
         });

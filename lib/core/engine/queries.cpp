@@ -126,7 +126,7 @@ void queries::ask(std::uint64_t cookie, std::string_view resource, time_point no
 }
 
 void queries::replied(const arrival& at, const reply* answer) {
-    query* const asked = queries_.find(at.command.subject);
+    query* const asked = queries_.find(at.command.subject.to<query>());
     if (asked == nullptr) {
         return;
     }

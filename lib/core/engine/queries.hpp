@@ -21,7 +21,7 @@ namespace redlock::core {
 /// record (guarded), and a verdict. Sends nothing itself.
 class query {
 public:
-    handle self;
+    handle<query> self;
     timer wake;
     std::uint64_t cookie = 0; // identifies it for the host
     lock_status result;

@@ -8,13 +8,13 @@ namespace redlock::core {
 
 // A process that has just released a lock for which others wait pauses first. The notification of
 // another release ends the pause. The one of its own release may arrive during the pause as well.
-next_step engine::yield(operation& front, time_point now) {
+next_step engine::yield(acquire_call& front, time_point now) {
     wait_queue& mine = *front.queue;
     const time_point until = yields_until(mine.form, mine.key);
     if (now >= until) {
         return next_step::ask;
     }
-    front.stage = operation::phase::paused; // no attempt of it is under way
+    front.stage = acquire_call::phase::paused; // no attempt of it is under way
     const std::uint64_t lock = hash_of_key(mine.key);
     mine.released(wire_.heard().own_release(lock), never, until, view_of(mine, now));
     mine.others_first = wire_.heard().others(lock);
@@ -32,7 +32,7 @@ time_point engine::yields_until(lock_form form, std::string_view key) noexcept {
                : never;
 }
 
-operation* engine::next_owner(claim& lease, time_point now) {
+acquire_call* engine::next_owner(claim& lease, time_point now) {
     wait_queue* const mine = queue_of(lease);
     if (mine == nullptr || mine->empty()) {
         return nullptr;
@@ -48,11 +48,11 @@ operation* engine::next_owner(claim& lease, time_point now) {
         offer.slots = static_cast<std::uint32_t>(lease.slots().size());
         offer.highest = lease.slots().back();
     }
-    waiter* const chosen = mine->hand(offer, {rules_, now, masters_.round_trip()});
+    acquire_call* const chosen = mine->hand(offer, {rules_, now, masters_.round_trip()});
     if (chosen != nullptr) {
         since = since == never ? now : since;
     }
-    return static_cast<operation*>(chosen);
+    return chosen;
 }
 
 void engine::lease_ended(const claim& lease, time_point now) {

@@ -117,13 +117,13 @@ slot_scan& slot_scans::create(
 }
 
 slot_scan& slot_scans::start(
-    handle operation,
+    handle<acquire_call> asks,
     std::string_view pool_key,
     std::uint32_t slots,
     std::uint32_t wanted,
     time_point now) {
     slot_scan& asking = create(pool_key, slots, wanted, false);
-    asking.operation = operation;
+    asking.asked_by = asks;
     if (masters_.ready()) {
         ask_masters(asking, now);
     } else {
@@ -209,7 +209,7 @@ void slot_scans::send(
 }
 
 slot_scan* slot_scans::answered(const arrival& at, const reply* answer) {
-    slot_scan* const asking = scans_.find(at.command.subject);
+    slot_scan* const asking = scans_.find(at.command.subject.to<slot_scan>());
     if (asking == nullptr) {
         return nullptr; // the search has continued without this scan
     }
@@ -230,7 +230,7 @@ slot_scan* slot_scans::answered(const arrival& at, const reply* answer) {
     if (!asking->decided()) {
         return nullptr;
     }
-    if (asking->operation) {
+    if (asking->asked_by) {
         return asking;
     }
     report(*asking);

@@ -29,11 +29,11 @@ public:
     /// Slots per command. Such a command blocks a master for about 1 ms.
     static constexpr std::uint32_t slots_per_command = 512;
 
-    handle self;
+    handle<slot_scan> self;
     timer wake;
-    std::uint64_t cookie = 0; // identifies a status query for the host
-    handle operation;         // of the acquire; none for a status query
-    std::string key;          // of the pool
+    std::uint64_t cookie = 0;      // identifies a status query for the host
+    handle<acquire_call> asked_by; // the acquire; none for a status query
+    std::string key;               // of the pool
     slot_tally found;
     ballots votes;
 
@@ -78,7 +78,7 @@ public:
     pool_status status(std::size_t quorum) const;
 
     void reset() {
-        operation = {};
+        asked_by = {};
         may_vote_ = 0;
         owners_.clear();
         votes.clear_texts();
@@ -102,12 +102,12 @@ public:
     /// \{
     /// The scan may be over at once, if too few masters can be asked.
     slot_scan& start(
-        handle operation,
+        handle<acquire_call> asks,
         std::string_view pool_key,
         std::uint32_t slots,
         std::uint32_t wanted,
         time_point now);
-    slot_scan* find(handle name) noexcept { return scans_.find(name); }
+    slot_scan* find(handle<slot_scan> name) noexcept { return scans_.find(name); }
     void end(slot_scan& done) { scans_.destroy(done); }
     /// \}
 

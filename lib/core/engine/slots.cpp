@@ -11,8 +11,8 @@
 
 namespace redlock::core {
 
-void engine::start_scan(operation& wanted, time_point now) {
-    wanted.stage = operation::phase::scanning;
+void engine::start_scan(acquire_call& wanted, time_point now) {
+    wanted.stage = acquire_call::phase::scanning;
     if (wanted.queue != nullptr) {
         wanted.queue->asked_all(now);
     }
@@ -26,7 +26,7 @@ void engine::start_scan(operation& wanted, time_point now) {
     }
 }
 
-void engine::end_scan(operation& wanted) {
+void engine::end_scan(acquire_call& wanted) {
     slot_scan* const asking = wanted.search ? scans_.find(wanted.search->scan) : nullptr;
     if (asking != nullptr) {
         scans_.end(*asking);
@@ -34,7 +34,7 @@ void engine::end_scan(operation& wanted) {
 }
 
 // Ends a scan: starts an attempt on a free slot, or ends this search.
-void engine::slots_found(operation& wanted, slot_scan& asking, time_point now) {
+void engine::slots_found(acquire_call& wanted, slot_scan& asking, time_point now) {
     const slot_tally& found = asking.found;
     if (wanted.search->scanned(found, random_)) {
         end_scan(wanted);
@@ -56,7 +56,7 @@ void engine::slots_found(operation& wanted, slot_scan& asking, time_point now) {
 }
 
 // A search found no slot: the next step is to search again, or it pauses.
-next_step engine::no_slot(operation& front, time_point now) {
+next_step engine::no_slot(acquire_call& front, time_point now) {
     wait_queue& mine = *front.queue;
     mine.found(front.outcome, front.last);
     front.search->stop();
@@ -73,8 +73,8 @@ next_step engine::no_slot(operation& front, time_point now) {
 // The front got a slot, and the next waiter becomes the front. After a local handoff all slots are
 // held, so it waits until the planned search. Otherwise it continues with the other free slots of
 // the last scan.
-void engine::look_on(wait_queue& waiters, operation& served, const claim& won, time_point now) {
-    operation& next = *front_of(waiters);
+void engine::look_on(wait_queue& waiters, acquire_call& served, const claim& won, time_point now) {
+    acquire_call& next = *waiters.front();
     if (won.handed_since() != never && !waiters.take_notified()) {
         pause(next, waiters.search_at(), now);
         return;
@@ -87,7 +87,7 @@ void engine::look_on(wait_queue& waiters, operation& served, const claim& won, t
 
 // An attempt on one slot has failed: tries another if this search has one left. Returns false if it
 // has ended.
-bool engine::try_next_slot(operation& wanted, claim& attempt, time_point now) {
+bool engine::try_next_slot(acquire_call& wanted, claim& attempt, time_point now) {
     if (wanted.outcome != errc::contended || !wanted.search->refused() || closing()
         || (wanted.wait_until > wanted.began
             && wanted.wait_until <= later(now, 2 * masters_.retry_floor()))) {

@@ -41,7 +41,7 @@ void engine::wake(const wait_queue& waiters, time_point due) {
     }
 }
 
-next_step engine::join(operation& wanted, time_point now) {
+next_step engine::join(acquire_call& wanted, time_point now) {
     wait_queue* const found = queues_.find(wanted.form, wanted.key);
     wait_queue& mine = found != nullptr ? *found : queues_.create(wanted.form, wanted.key);
     mine.pool = wanted.slots != 0;
@@ -62,12 +62,12 @@ next_step engine::join(operation& wanted, time_point now) {
     return next_step::wait;
 }
 
-void engine::leave(operation& wanted, time_point now) {
+void engine::leave(acquire_call& wanted, time_point now) {
     wait_queue* const mine = wanted.queue;
     if (mine == nullptr) {
         return;
     }
-    const auto name = [&](operation& one) {
+    const auto name = [&](acquire_call& one) {
         if (one.key.empty()) {
             one.key = mine->key;
         }
@@ -82,7 +82,7 @@ void engine::leave(operation& wanted, time_point now) {
         }
         end_if_unused(*mine);
     } else if (!wrong::leaver_blocks_its_queue && was_front) {
-        operation& next = *front_of(*mine);
+        acquire_call& next = *mine->front();
         name(next);
         if (next.options.order != fairness::fifo) {
             turns_.leave(*mine, now);
@@ -99,14 +99,14 @@ void engine::end_if_unused(wait_queue& waiters) {
     }
 }
 
-next_step engine::pause_over(operation& front, time_point now) {
+next_step engine::pause_over(acquire_call& front, time_point now) {
     if (take_turn(front, now)) {
         return next_step::wait;
     }
     return front.queue->due(view_of(*front.queue, now));
 }
 
-void engine::pause(operation& front, time_point until, time_point now) {
+void engine::pause(acquire_call& front, time_point until, time_point now) {
     if (front.search) {
         front.search->stop();
     }
@@ -116,7 +116,7 @@ void engine::pause(operation& front, time_point until, time_point now) {
 
 // --- After an attempt ----------------------------------------------------------------------------
 
-time_point engine::retry_at(operation& front, const claim& attempt, time_point now) {
+time_point engine::retry_at(acquire_call& front, const claim& attempt, time_point now) {
     wait_queue& mine = *front.queue;
     if (front.outcome != errc::contended) {
         turns_.leave(mine, now); // so that other processes do not wait for it
@@ -148,7 +148,7 @@ bool engine::watch(wait_queue& waiters, time_point now) {
 
 // The reply to a script contains the holder's remaining lease, and that to a SET does not. A
 // waiter asks one master for it: the arbiter, if that refused.
-void engine::ask_lease_left(operation& front, const claim& attempt, time_point now) {
+void engine::ask_lease_left(acquire_call& front, const claim& attempt, time_point now) {
     const std::size_t arbiter = masters_.arbiter_of(attempt.key());
     std::size_t who = nobody;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -165,9 +165,9 @@ void engine::ask_lease_left(operation& front, const claim& attempt, time_point n
         now);
 }
 
-void engine::lease_left(operation* wanted, const arrival& at, const reply* answered) {
+void engine::lease_left(acquire_call* wanted, const arrival& at, const reply* answered) {
     if (answered == nullptr || wanted == nullptr || wanted->queue == nullptr
-        || wanted->queue->front() != wanted || wanted->stage != operation::phase::paused) {
+        || wanted->queue->front() != wanted || wanted->stage != acquire_call::phase::paused) {
         return;
     }
     const auto left = read_lease_left(*answered);
@@ -181,21 +181,21 @@ void engine::lease_left(operation* wanted, const arrival& at, const reply* answe
 
 // --- Turns ---------------------------------------------------------------------------------------
 
-bool engine::take_turn(operation& front, time_point now) {
+bool engine::take_turn(acquire_call& front, time_point now) {
     if (!turns_.ask(*front.queue, front.options, now)) {
         return false;
     }
-    front.stage = operation::phase::turning;
+    front.stage = acquire_call::phase::turning;
     timers_.set(front.wake, std::min(later(now, rules_.master_timeout), front.wait_until));
     return true;
 }
 
 void engine::turn_answered(const arrival& at, const reply* answered) {
-    wait_queue* const mine = queues_.find(at.command.subject);
+    wait_queue* const mine = queues_.find(at.command.subject.to<wait_queue>());
     const fair_queue::turn what = turns_.answered(mine, at, answered);
     using next = fair_queue::turn::what;
-    operation* const front = what.next == next::nothing ? nullptr : front_of(*mine);
-    if (front == nullptr || front->stage != operation::phase::turning) {
+    acquire_call* const front = what.next == next::nothing ? nullptr : mine->front();
+    if (front == nullptr || front->stage != acquire_call::phase::turning) {
         return; // the front has continued without a turn
     }
     if (what.next == next::none) {
@@ -208,7 +208,7 @@ void engine::turn_answered(const arrival& at, const reply* answered) {
     }
 }
 
-next_step engine::wait_for_turn(operation& front, const answer& got, time_point now) {
+next_step engine::wait_for_turn(acquire_call& front, const answer& got, time_point now) {
     wait_queue& mine = *front.queue;
     const auto left = got.said == vote::held ? got.left.value_or(lease_unknown) : lease_unknown;
     const next_step next = mine.must_wait(got.counter, left, view_of(mine, now));
@@ -226,7 +226,7 @@ next_step engine::wait_for_turn(operation& front, const answer& got, time_point 
 
 void engine::notified(
     wait_queue& mine, std::size_t master, std::string_view release, time_point now) {
-    operation& front = *front_of(mine);
+    acquire_call& front = *mine.front();
     const claim* const attempt = claims_.find(front.attempt);
     const bool granted = attempt != nullptr && attempt->said(master) == vote::granted;
     const time_point due = mine.notified(master, release, granted, view_of(mine, now));
@@ -242,11 +242,11 @@ void engine::notified(
 void engine::replied(const arrival& at, const reply* got) {
     const command_kind kind = at.command.kind;
     if (kind == command_kind::lease_left) {
-        lease_left(operations_.find(at.command.subject), at, got);
+        lease_left(acquires_.find(at.command.subject.to<acquire_call>()), at, got);
     } else if (kind == command_kind::take_turn || kind == command_kind::leave_queue) {
         turn_answered(at, got);
     } else if (slot_scan* const found = scans_.answered(at, got)) {
-        slots_found(*operations_.find(found->operation), *found, at.now);
+        slots_found(*acquires_.find(found->asked_by), *found, at.now);
     }
 }
 

@@ -36,7 +36,8 @@ void claim::acquire(
     votes.reset(at.rules.size());
 }
 
-steps claim::hand_to(handle next, const claim_terms& wanted, const circumstances& at) {
+steps claim::hand_to(
+    handle<acquire_call> next, const claim_terms& wanted, const circumstances& at) {
     assert(acts());
     ttl_ = shortened(wanted.ttl);
     ttl_max_ = std::max(ttl_max_, ttl_);

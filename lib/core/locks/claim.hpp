@@ -36,6 +36,8 @@
 
 namespace redlock::core {
 
+struct acquire_call;
+
 class claim {
 public:
     claim() noexcept : asking_() {}
@@ -43,9 +45,9 @@ public:
     claim& operator=(const claim&) = delete;
     ~claim() = default;
 
-    handle self;
-    timer wake;       // from the grant to the end
-    handle wanted_by; // the acquire, while it asks
+    handle<claim> self;
+    timer wake;                     // from the grant to the end
+    handle<acquire_call> wanted_by; // the acquire, while it asks
     ballots votes;
     std::uint32_t queued_in = 0; // `wire::turn` of its latest queued command
 
@@ -65,7 +67,7 @@ public:
         const circumstances&);
     /// Its holder has released it, and `next` gets it with the rest of its lease. With fencing that
     /// owner's token must be larger first: the steps of its raise; without, `won`.
-    steps hand_to(handle next, const claim_terms& wanted, const circumstances&);
+    steps hand_to(handle<acquire_call> next, const claim_terms& wanted, const circumstances&);
     /// Before that: the slots of a pool, or the intent of a writer that waits.
     void name_slots(std::string_view pool_key, std::vector<std::uint32_t> numbers);
     void name_intent(std::uint64_t name);

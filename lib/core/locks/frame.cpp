@@ -89,7 +89,7 @@ void frames::add(const command& what, bool alone, time_point now) {
 
 std::vector<frames::unsent> frames::drop(std::size_t master, bool native) {
     std::vector<unsent> out;
-    for (const handle name : open_) {
+    for (const handle<frame> name : open_) {
         frame& one = *frames_.find(name);
         if ((one.to & set_of(master)) != 0 && (one.native || !native)) {
             one.to &= ~set_of(master);

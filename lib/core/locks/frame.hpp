@@ -33,13 +33,13 @@ struct frame {
     static constexpr std::size_t locks_max = 64;
 
     struct item {
-        handle claim;
+        handle<core::claim> claim;
         std::uint16_t round = 0;  // as `sent_command::round`
         master_set publishes = 0; // where the removal notifies waiters
         std::uint64_t lock = 0;   // then, the hash of its key
     };
 
-    handle self;
+    handle<frame> self;
     command_kind kind = command_kind::acquire;
     fence fencing; // only the ttl is used; 0: without fencing
     std::chrono::milliseconds ttl{};
@@ -106,7 +106,7 @@ public:
         sending_.swap(open_);
         for (const command_kind kind :
              {command_kind::remove, command_kind::acquire, command_kind::extend}) {
-            for (const handle name : sending_) {
+            for (const handle<frame> name : sending_) {
                 frame* const one = frames_.find(name); // null: sent with an earlier kind
                 if (one != nullptr && one->kind == kind) {
                     one->awaited = masters_in(one->to);
@@ -124,7 +124,7 @@ public:
     /// The last argument of a removal: what it publishes on that master.
     static void write_publishes(std::string& out, const frame& what, std::size_t master);
 
-    frame* find(handle name) noexcept { return frames_.find(name); }
+    frame* find(handle<frame> name) noexcept { return frames_.find(name); }
     /// One master has replied, or never will.
     void done(frame& one) {
         if (--one.awaited == 0) {
@@ -147,9 +147,9 @@ private:
     frame& frame_for(const command& what, bool alone, time_point now);
 
     pool<frame> frames_;
-    std::vector<handle> open_;     // of this turn
-    std::vector<arguments> texts_; // of the calls in `open_`, in that order; the rest is spare
-    std::vector<handle> sending_;
+    std::vector<handle<frame>> open_; // of this turn
+    std::vector<arguments> texts_;    // of the calls in `open_`, in that order; the rest is spare
+    std::vector<handle<frame>> sending_;
     std::uint32_t turn_ = 1;
     bool full_ = false;
     time_point added_at_ = never;

@@ -21,7 +21,7 @@ std::uint64_t place_of(const frame& what, std::size_t n) noexcept {
 } // namespace
 
 void wire::frame_replied(const arrival& at, const reply& answered) {
-    frame& what = *frames_.find(at.command.subject);
+    frame& what = *frames_.find(at.command.subject.to<frame>());
     if (what.native) {
         set_replied(at, what, answered);
         if (at.command.replies == 1) {
@@ -81,7 +81,7 @@ void wire::each_replied(const arrival& at, const frame& what, batch_answers& all
 }
 
 void wire::granted(const arrival& at, std::uint64_t locks) {
-    frame& what = *frames_.find(at.command.subject);
+    frame& what = *frames_.find(at.command.subject.to<frame>());
     if (at.command.kind == command_kind::remove) {
         removed(at, what);
     } else {
@@ -153,7 +153,7 @@ void wire::certified(const arrival& at, const frame& what, const reply& answered
 }
 
 void wire::frame_dropped(const arrival& at) {
-    frame& what = *frames_.find(at.command.subject);
+    frame& what = *frames_.find(at.command.subject.to<frame>());
     const std::size_t certificate = rules_.guarded() ? 1 : 0;
     const std::size_t replied =
         what.native ? what.items.size() + certificate - at.command.replies : 0;

@@ -60,7 +60,8 @@ void wire::replied(const arrival& at, const reply* got) {
         got != nullptr ? frame_replied(at, *got) : frame_dropped(at);
         return;
     }
-    claim* const owner = claims_.find(at.command.subject); // null: nothing is pending for it
+    claim* const owner =
+        claims_.find(at.command.subject.to<claim>()); // null: nothing is pending for it
     if (got != nullptr) {
         const answer meaning = read(at.command, *got);
         note_server(at, *got, meaning);

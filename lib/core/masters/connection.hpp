@@ -48,7 +48,7 @@ struct sent_command {
     bool certified = false;   // its grants count only once the certificate has arrived
     std::uint32_t record = 0; // the memory record when it was sent; of a handshake: the look
     receiver* to = nullptr;   // null: the connection itself
-    handle subject = {};      // what it is to the receiver
+    any_handle subject = {};  // what it is to the receiver
 
     /// An attempt to acquire a lock, or a part of one.
     bool asks() const noexcept {

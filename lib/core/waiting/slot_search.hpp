@@ -17,6 +17,8 @@
 
 namespace redlock::core {
 
+class slot_scan;
+
 /// Counts the replies to one scan: which slots of the pool are free on a majority. Selects those to
 /// try.
 class slot_tally {
@@ -117,7 +119,7 @@ public:
         }
     }
 
-    handle scan; // under way
+    handle<slot_scan> scan; // under way
 
 private:
     std::uint32_t slots_;

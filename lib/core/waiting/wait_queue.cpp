@@ -28,19 +28,19 @@ std::chrono::milliseconds shortest_left(const ballots& votes, bool by_holders_on
 
 // --- Who waits
 
-bool wait_queue::join(waiter& one) noexcept {
+bool wait_queue::join(acquire_call& one) noexcept {
     one.queue = this;
     one.before = back_;
     (back_ != nullptr ? back_->behind : front_) = &one;
     back_ = &one;
     ++length_;
     if (front_ != &one) {
-        one.stage = waiter::phase::queued;
+        one.stage = acquire_call::phase::queued;
     }
     return front_ == &one;
 }
 
-bool wait_queue::leave(waiter& one) noexcept {
+bool wait_queue::leave(acquire_call& one) noexcept {
     const bool was_front = front_ == &one;
     (one.before != nullptr ? one.before->behind : front_) = one.behind;
     (one.behind != nullptr ? one.behind->before : back_) = one.before;
@@ -72,11 +72,11 @@ bool wait_queue::others_are_next(time_point handed_since, const wait_view& at) n
 // because waiters of other processes have no part in it. It lasts at least eight round trips: the
 // release and the acquire after it cost about two more, a fifth of the time. A waiter that renews
 // the lease gets at least half of its ttl, any other gets all but a twentieth of it.
-waiter* wait_queue::hand(const offered_lease& lease, const wait_view& at) noexcept {
+acquire_call* wait_queue::hand(const offered_lease& lease, const wait_view& at) noexcept {
     if (length_ == 0 || others_are_next(lease.handed_since, at)) {
         return nullptr;
     }
-    waiter& next = wrong::handoff_to_the_last ? *back_ : *front_;
+    acquire_call& next = wrong::handoff_to_the_last ? *back_ : *front_;
     const acquire_options& wants = next.options;
     const std::chrono::nanoseconds for_ttl =
         wants.renew == renewal::automatic
@@ -99,11 +99,11 @@ waiter* wait_queue::hand(const offered_lease& lease, const wait_view& at) noexce
         || at.now + needed >= lease.lasts_until) { // `lasts_until` may be `never`
         return nullptr;
     }
-    search_at_ = next.stage == waiter::phase::paused ? next.wake.due : at.now;
+    search_at_ = next.stage == acquire_call::phase::paused ? next.wake.due : at.now;
     return &next;
 }
 
-void wait_queue::time_out(waiter& one, const ballots* outage, bool held_here) const {
+void wait_queue::time_out(acquire_call& one, const ballots* outage, bool held_here) const {
     if (one.outcome) {
         return; // it has tried
     }
@@ -118,7 +118,7 @@ void wait_queue::time_out(waiter& one, const ballots* outage, bool held_here) co
 
 std::optional<time_point> wait_queue::failed(
     bool full, std::size_t granted, const ballots& votes, const wait_view& at, jitter& random) {
-    waiter& front = *front_;
+    acquire_call& front = *front_;
     if (full) {
         found(front.outcome, votes);
     }
@@ -153,7 +153,7 @@ std::optional<time_point> wait_queue::failed(
 
 time_point
 wait_queue::refused(bool missed, const ballots& votes, const wait_view& at, jitter& random) {
-    waiter& front = *front_;
+    acquire_call& front = *front_;
     front.splits = 0;
     const auto floor = at.retry_floor();
     if (missed) {
@@ -182,7 +182,7 @@ std::optional<time_point> wait_queue::told_left(
 }
 
 time_point wait_queue::no_slot(const wait_view& at, jitter& random) noexcept {
-    waiter& front = *front_;
+    acquire_call& front = *front_;
     const bool taken = front.outcome == errc::contended;
     const auto left = taken ? shortest_left(front.last, false) : lease_unknown;
     front.ask_arbiter = front.ask_arbiter || taken; // others want the same slot
@@ -191,8 +191,8 @@ time_point wait_queue::no_slot(const wait_view& at, jitter& random) noexcept {
 }
 
 time_point wait_queue::pause(time_point until, const wait_view& at, jitter& random) noexcept {
-    waiter& front = *front_;
-    front.stage = waiter::phase::paused;
+    acquire_call& front = *front_;
+    front.stage = acquire_call::phase::paused;
     front.hurried = false;
     // The last attempt must start two retry floors before the end. After it only a notification
     // starts another.
@@ -228,7 +228,7 @@ next_step wait_queue::due(const wait_view& at) const noexcept {
 }
 
 time_point wait_queue::poll_soon(const wait_view& at, jitter& random) noexcept {
-    if (front_->stage != waiter::phase::paused || !watched) {
+    if (front_->stage != acquire_call::phase::paused || !watched) {
         return forever;
     }
     const auto soon = front_->delay.next(at.retry_floor(), at.rules.retry_delay_max, random);
@@ -237,7 +237,7 @@ time_point wait_queue::poll_soon(const wait_view& at, jitter& random) noexcept {
 
 // Spread over a moment, so that the waiters of all processes do not collide.
 time_point wait_queue::outage_over(const wait_view& at, jitter& random) const noexcept {
-    if (front_->stage != waiter::phase::paused || front_->outcome != errc::no_quorum) {
+    if (front_->stage != acquire_call::phase::paused || front_->outcome != errc::no_quorum) {
         return forever;
     }
     const auto soon = random.between({}, at.rules.retry_delay_min);
@@ -248,7 +248,7 @@ time_point wait_queue::outage_over(const wait_view& at, jitter& random) const no
 
 next_step
 wait_queue::must_wait(std::uint64_t before, std::chrono::milliseconds left, const wait_view& at) {
-    waiter& front = *front_;
+    acquire_call& front = *front_;
     const bool outage = front.outcome == errc::no_quorum;
     if (outage && !at.ready) {
         return next_step::wait; // the queue does not show whether the lock is held

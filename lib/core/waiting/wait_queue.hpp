@@ -15,11 +15,8 @@
 
 #pragma once
 
-#include "core/base/backoff.hpp"
+#include "acquire_call.hpp"
 #include "core/base/polling.hpp"
-#include "core/base/pool.hpp"
-#include "core/base/timers.hpp"
-#include "core/bytes/form.hpp"
 #include "core/locks/ballots.hpp"
 #include "core/masters/settings.hpp"
 #include "queue_ticket.hpp"
@@ -37,39 +34,6 @@
 #include <vector>
 
 namespace redlock::core {
-
-class wait_queue;
-
-/// One acquire, as seen by its queue.
-struct waiter {
-    enum class phase : std::uint8_t {
-        queued,     // not at the front
-        scanning,   // searches for free slots of a pool
-        attempting, // an attempt is in flight
-        turning,    // at the front, waits for the reply of the fair queue
-        paused,     // at the front, between two attempts
-        finishing,  // failed: the rollback is being sent
-    };
-
-    phase stage = phase::attempting;
-    bool ask_arbiter = false; // the next attempt asks one master first
-    bool hurried = false;     // its pause was shortened since it began
-    bool unsure = false;      // its last attempt asked all, and the arbiter did not refuse it
-    acquire_options options;
-    time_point began = never;
-    time_point wait_until = forever;
-    timer wake;
-    std::optional<errc> outcome; // of the last attempt; empty when cancelled
-    ballots last;                // its votes
-    backoff delay;
-    int splits = 0;          // attempts in a row that got some of the votes, without a notification
-    std::uint32_t slots = 0; // size of the pool; 0: a lock
-    std::uint32_t wants = 1; // number of slots, all or none
-
-    wait_queue* queue = nullptr; // where it waits; null for an acquire that does not wait
-    waiter* before = nullptr;
-    waiter* behind = nullptr;
-};
 
 /// What a queue needs of the quorum, at one moment.
 struct wait_view {
@@ -104,12 +68,12 @@ struct offered_lease {
 
 class wait_queue {
 public:
-    handle self;
+    handle<wait_queue> self;
     lock_form form = lock_form::exclusive;
     std::string key;
     bool pool = false;               // whether its waiters want a slot
     bool watched = false;            // whether it is subscribed to release notifications
-    handle holder;                   // the lease of this process for which the queue waits, if any
+    handle<claim> holder;            // the lease of this process for which the queue waits, if any
     time_point handed_since = never; // the first of its local handoffs in a row
     time_point yields_until = never; // other processes go first, after a release of this one, until
                                      // it has asked again
@@ -118,24 +82,24 @@ public:
 
     bool empty() const noexcept { return length_ == 0; }
     std::size_t length() const noexcept { return length_; } // with the front
-    waiter* front() const noexcept { return front_; }
+    acquire_call* front() const noexcept { return front_; }
 
     /// \name Waiters
     /// \{
     /// Adds a waiter. Returns true if it is the front.
-    bool join(waiter& one) noexcept;
+    bool join(acquire_call& one) noexcept;
     /// Removes a waiter, from any place. Returns true if another one is the front now.
-    bool leave(waiter& one) noexcept;
+    bool leave(acquire_call& one) noexcept;
     /// Gives the new front the queue's last outcome. Returns when it retries.
     time_point promoted(const wait_view&);
     /// The waiter that gets a lease of this process by local handoff; null if the lease must be
     /// released.
-    waiter* hand(const offered_lease& lease, const wait_view&) noexcept;
+    acquire_call* hand(const offered_lease& lease, const wait_view&) noexcept;
     /// When the front of a pool's queue planned to search, before a slot was handed off to it.
     time_point search_at() const noexcept { return search_at_; }
     /// Sets the result of a waiter whose wait has ended: its own last outcome, else that of the
     /// queue. `outage`: the votes of the front's attempt if they show an outage, else null.
-    void time_out(waiter& one, const ballots* outage, bool held_here) const;
+    void time_out(acquire_call& one, const ballots* outage, bool held_here) const;
     /// \}
 
     /// \name Attempts of the front
@@ -216,8 +180,8 @@ private:
     static bool others_are_next(time_point handed_since, const wait_view&) noexcept;
     time_point poll_by(const wait_view&, jitter&) const noexcept;
 
-    waiter* front_ = nullptr;
-    waiter* back_ = nullptr;
+    acquire_call* front_ = nullptr;
+    acquire_call* back_ = nullptr;
     std::size_t length_ = 0;
     time_point search_at_ = never;
     polling polls_;

@@ -12,7 +12,7 @@ namespace redlock::core {
 
 time_point wait_queue::notified(
     std::size_t master, std::string_view release, bool granted, const wait_view& at) {
-    if (release.empty() && at.now < yields_until && front_->stage == waiter::phase::paused) {
+    if (release.empty() && at.now < yields_until && front_->stage == acquire_call::phase::paused) {
         return forever; // a new subscription, and the release that it may have missed is our own
     }
     const std::uint32_t teller = 1U << master;
@@ -30,11 +30,11 @@ time_point wait_queue::notified(
         news_.acted_on = false; // it can still serve what the current attempt missed
     }
     news_.heard |= teller;
-    waiter& front = *front_;
+    acquire_call& front = *front_;
     const bool was_split = std::exchange(front.splits, 0) != 0 || front.unsure;
-    const bool asks = front.stage == waiter::phase::attempting;
+    const bool asks = front.stage == acquire_call::phase::attempting;
     // The notification does not name the slot, and earlier findings may be incomplete.
-    if (pool && (asks || front.stage == waiter::phase::scanning)) {
+    if (pool && (asks || front.stage == acquire_call::phase::scanning)) {
         news_.again = true;
         return forever;
     }
@@ -49,7 +49,7 @@ time_point wait_queue::notified(
     const bool decides = !pool && (master == at.arbiter || at.arbiter == nobody);
     const auto told = static_cast<std::size_t>(std::popcount(news_.heard));
     if (!decides && told < at.quorum) {
-        if (front.stage != waiter::phase::paused || news_.acted_on) {
+        if (front.stage != acquire_call::phase::paused || news_.acted_on) {
             return forever;
         }
         front.ask_arbiter = true;
@@ -62,16 +62,16 @@ time_point wait_queue::notified(
         if (decides || told != at.quorum) {
             return forever;
         }
-        news_.whole = !was_split || front.stage != waiter::phase::paused;
+        news_.whole = !was_split || front.stage != acquire_call::phase::paused;
         return news_.whole ? forever : std::min(front.wake.due, at.now);
     }
     news_.acted_on = true;
     others_first -= others_first > 0 ? 1U : 0U;
     news_.again = wrong::notification_dropped ? news_.again : news_.again || asks;
-    if (front.stage == waiter::phase::turning) {
+    if (front.stage == acquire_call::phase::turning) {
         place.again = true; // the reply may be older
     }
-    if (front.stage != waiter::phase::paused) {
+    if (front.stage != acquire_call::phase::paused) {
         return forever;
     }
     const bool at_once = decides || pool;
@@ -98,12 +98,13 @@ time_point wait_queue::released(
     if (length_ == 0) {
         return forever;
     }
-    if (front_->stage == waiter::phase::turning) {
+    if (front_->stage == acquire_call::phase::turning) {
         place.again = true;
-    } else if (front_->stage != waiter::phase::paused) {
-        news_.again = pool || front_->stage == waiter::phase::attempting; // that key may refuse it
+    } else if (front_->stage != acquire_call::phase::paused) {
+        news_.again =
+            pool || front_->stage == acquire_call::phase::attempting; // that key may refuse it
     }
-    if (front_->stage != waiter::phase::paused) {
+    if (front_->stage != acquire_call::phase::paused) {
         return forever;
     }
     front_->ask_arbiter = yields;

@@ -31,7 +31,7 @@ public:
         const auto at = queues.find(key);
         return at == queues.end() ? nullptr : at->second;
     }
-    wait_queue* find(handle name) noexcept { return pool_.find(name); }
+    wait_queue* find(handle<wait_queue> name) noexcept { return pool_.find(name); }
 
     wait_queue& create(lock_form form, std::string_view key) {
         wait_queue& made = pool_.create();
@@ -87,7 +87,8 @@ private:
     masters& masters_;
     std::array<std::unordered_map<std::string_view, wait_queue*>, lock_forms> by_key_;
     pool<wait_queue> pool_;
-    std::unordered_multimap<std::string, handle> watching_;    // other locks than their own key
+    std::unordered_multimap<std::string, handle<wait_queue>>
+        watching_;                                             // other locks than their own key
     std::map<std::string, std::size_t, std::less<>> listened_; // number of listeners by lock key
     std::vector<wait_queue*> found_;
     std::string channel_;
