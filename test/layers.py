@@ -277,15 +277,15 @@ GOOD = {
         'const char* text = "rand() // ";\nvoid on_connect(time_point now);\nint operand(int);\n'
         'virtual double random() = 0;\n'
         'auto lifetime = command.time(0);\nstream.read(1);\nconst int big = 1\'000\'000;\n',
-    'lib/net/link.cpp':
+    'lib/net/socket.cpp':
         '#include "core/bytes/command.hpp"\n#include <boost/asio.hpp>\n#include <random>\n',
     'lib/core/masters/masters.hpp': '#include "core/bytes/command.hpp"\n',
     'lib/core/masters/masters.cpp': '#include "masters.hpp"\n',
     'lib/core/engine/masters_report.hpp': '',
     'lib/core/engine/engine.cpp': '#include "engine.hpp"\n',
     'lib/manager/driver.cpp': '#include "core/engine/engine.hpp"\n',
-    'lib/manager/lock.cpp': '#include "net/link.hpp"\n#include <redlock/lock.hpp>\n',
-    'lib/net/link.hpp': '',
+    'lib/manager/lock.cpp': '#include "net/socket.hpp"\n#include <redlock/lock.hpp>\n',
+    'lib/net/socket.hpp': '',
     'tools/main.cpp': '#include <CLI/CLI.hpp>\n#include <redlock/lock.hpp>\n',
     'bench/bench.cpp': '#include "servers.hpp"\n',
     'bench/servers.hpp': '#include <unistd.h>\n',
@@ -324,17 +324,17 @@ BAD = [
     ('lib/core/engine/engine.cpp', 'one.votes.of[0].said;\n', 'a claim looks at its votes itself'),
     ('lib/core/locks/waiting.cpp', '#include "core/engine/engine.hpp"\n', 'only the engine and the glue'),
     ('lib/core/engine/engine_callbacks.hpp', '#include "engine.hpp"\n', 'only the engine and the glue'),
-    ('lib/net/link.cpp', '#include "core/engine/engine.hpp"\n', 'only the engine and the glue'),
-    ('lib/core/engine/engine.hpp', '#include "net/link.hpp"\n', 'lib/core includes lib/net/link.hpp'),
-    ('lib/core/engine/engine.hpp', '#include "../../net/link.hpp"\n', 'lib/core includes lib/net/link.hpp'),
-    ('lib/net/link.cpp', '#include "manager/home.hpp"\n', 'lib/net includes lib/manager/home.hpp'),
+    ('lib/net/socket.cpp', '#include "core/engine/engine.hpp"\n', 'only the engine and the glue'),
+    ('lib/core/engine/engine.hpp', '#include "net/socket.hpp"\n', 'lib/core includes lib/net/socket.hpp'),
+    ('lib/core/engine/engine.hpp', '#include "../../net/socket.hpp"\n', 'lib/core includes lib/net/socket.hpp'),
+    ('lib/net/socket.cpp', '#include "manager/home.hpp"\n', 'lib/net includes lib/manager/home.hpp'),
     ('lib/primitives/mutex.cpp', '#include "manager/home.hpp"\n', 'lib/primitives includes lib/manager'),
     ('include/redlock/lock.hpp', '#include "core/engine/engine.hpp"\n', 'include includes lib/core/'),
     ('include/redlock/lock.hpp', '#include <hiredis/read.h>\n', 'public header includes hiredis'),
     ('include/redlock/lock.hpp', '#include <fmt/format.h>\n', 'public header includes fmt'),
-    ('tools/main.cpp', '#include "../lib/net/link.hpp"\n', 'tools includes lib/net/link.hpp'),
+    ('tools/main.cpp', '#include "../lib/net/socket.hpp"\n', 'tools includes lib/net/socket.hpp'),
     ('examples/one.cpp', '#include "core/engine/engine.hpp"\n', 'examples includes lib/core/engine/engine.hpp'),
-    ('bench/bench.cpp', '#include "net/link.hpp"\n', 'bench includes lib/net/link.hpp'),
+    ('bench/bench.cpp', '#include "net/socket.hpp"\n', 'bench includes lib/net/socket.hpp'),
     ('lib/manager/lock.cpp', '#include "net/gone.hpp"\n', 'net/gone.hpp does not exist'),
 ]
 

@@ -17,13 +17,13 @@ using namespace std::chrono_literals;
 
 // --- The connections of one manager -------------------------------------------------------------
 
-virtual_backend::virtual_backend(virtual_world& all, net::link_callbacks& owner)
+virtual_backend::virtual_backend(virtual_world& all, net::socket_callbacks& owner)
     : all_(all),
       owner_(owner),
       connections_(2 * all.masters.size()) {
     for (std::size_t i = 0; i < connections_.size(); ++i) {
         connections_[i].outside = this;
-        connections_[i].link = i;
+        connections_[i].socket = i;
     }
 }
 
@@ -34,7 +34,7 @@ virtual_backend::~virtual_backend() {
 }
 
 memory_master& virtual_backend::master_of(const connection& one) const {
-    return *all_.masters[one.link % all_.masters.size()];
+    return *all_.masters[one.socket % all_.masters.size()];
 }
 
 void virtual_backend::later(
@@ -47,27 +47,27 @@ void virtual_backend::later(
     });
 }
 
-void virtual_backend::open(std::size_t link) {
-    connection& one = connections_[link];
+void virtual_backend::open(std::size_t socket) {
+    connection& one = connections_[socket];
     end(one);
     one.id = all_.next_connection++;
     later(
         all_.client_events, all_.now() + master_of(one).round_trip, one, [this](connection& here) {
             memory_master& there = master_of(here);
-            const net::link_callbacks::section lock(owner_);
+            const net::socket_callbacks::section lock(owner_);
             if (there.down) {
                 end(here);
-                owner_.link_closed(here.link, "connection refused");
+                owner_.socket_closed(here.socket, "connection refused");
                 return;
             }
             here.accepted = true;
             there.connected.emplace(here.id, &here);
-            owner_.link_opened(here.link);
+            owner_.socket_opened(here.socket);
         });
 }
 
-void virtual_backend::close(std::size_t link) {
-    end(connections_[link]);
+void virtual_backend::close(std::size_t socket) {
+    end(connections_[socket]);
 }
 
 void virtual_backend::end(connection& one) {
@@ -80,8 +80,8 @@ void virtual_backend::end(connection& one) {
     one.last_command = one.last_reply = {};
 }
 
-std::size_t virtual_backend::write(std::size_t link, std::string& bytes) {
-    connection& one = connections_[link];
+std::size_t virtual_backend::write(std::size_t socket, std::string& bytes) {
+    connection& one = connections_[socket];
     if (!one.accepted) {
         return 0;
     }
@@ -126,8 +126,8 @@ void virtual_backend::send_back(connection& one, std::string bytes) {
     one.last_reply = std::max(one.last_reply, all_.now() + master_of(one).round_trip / 2);
     later(
         all_.client_events, one.last_reply, one, [this, text = std::move(bytes)](connection& here) {
-            const net::link_callbacks::section lock(owner_);
-            owner_.link_received(here.link, text);
+            const net::socket_callbacks::section lock(owner_);
+            owner_.socket_received(here.socket, text);
             owner_.all_received();
         });
 }
@@ -139,9 +139,9 @@ void virtual_backend::cut(connection& one) {
     one.accepted = false;
     one.id = all_.next_connection++; // bytes in flight do not arrive
     later(all_.client_events, all_.now(), one, [this](connection& here) {
-        const net::link_callbacks::section lock(owner_);
+        const net::socket_callbacks::section lock(owner_);
         end(here);
-        owner_.link_closed(here.link, "connection reset by peer");
+        owner_.socket_closed(here.socket, "connection reset by peer");
     });
 }
 
@@ -156,7 +156,7 @@ void virtual_backend::wake_by(time_point moment) {
         if (!alive || armed_ != moment) {
             return;
         }
-        const net::link_callbacks::section lock(owner_);
+        const net::socket_callbacks::section lock(owner_);
         armed_ = time_point::max();
         owner_.time_came();
     });
@@ -256,7 +256,7 @@ void virtual_world::freeze(time_point until) {
 }
 
 lock_manager virtual_world::make_manager() {
-    const auto make = [this](net::link_callbacks& owner) {
+    const auto make = [this](net::socket_callbacks& owner) {
         return std::make_unique<virtual_backend>(*this, owner);
     };
     return detail::manager_access::make(std::make_shared<detail::manager_impl>(

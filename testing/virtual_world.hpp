@@ -9,7 +9,7 @@
 #include "memory/lua_machine.hpp"
 #include "memory/server.hpp"
 #include "net/backend.hpp"
-#include "net/link_callbacks.hpp"
+#include "net/socket_callbacks.hpp"
 
 #include <redlock/clock.hpp>
 #include <redlock/config.hpp>
@@ -33,7 +33,7 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace testing {
 
-/// The receiver of a master's replies: a link of a manager.
+/// The receiver of a master's replies: a socket of a manager.
 struct listener {
     virtual void read() = 0;
     virtual void send_back(std::string bytes) = 0;
@@ -99,12 +99,12 @@ struct virtual_world {
 /// The connections of one manager.
 class virtual_backend final : public net::backend {
 public:
-    virtual_backend(virtual_world& all, net::link_callbacks& owner);
+    virtual_backend(virtual_world& all, net::socket_callbacks& owner);
     ~virtual_backend() override;
 
-    void open(std::size_t link) override;
-    void close(std::size_t link) override;
-    std::size_t write(std::size_t link, std::string& bytes) override;
+    void open(std::size_t socket) override;
+    void close(std::size_t socket) override;
+    std::size_t write(std::size_t socket, std::string& bytes) override;
     void wake_by(time_point moment) override;
     void sleep() noexcept override { armed_ = time_point::min(); }
     void random(std::span<unsigned char> out) override;
@@ -112,7 +112,7 @@ public:
 private:
     struct connection final : listener {
         virtual_backend* outside = nullptr;
-        std::size_t link = 0;
+        std::size_t socket = 0;
         std::uint32_t id = 0; // 0: not connected
         bool accepted = false;
         std::string inbox;
@@ -134,7 +134,7 @@ private:
     void cut(connection& one);
 
     virtual_world& all_;
-    net::link_callbacks& owner_;
+    net::socket_callbacks& owner_;
     std::vector<connection> connections_;
     time_point armed_ = time_point::max();
 };

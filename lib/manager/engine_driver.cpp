@@ -118,30 +118,30 @@ void engine_driver::log(log_level level, std::string_view line) {
     reports.add([this, level, text = printable(line)] { config_.log.write(level, text); });
 }
 
-void engine_driver::link_opened(std::size_t master) {
+void engine_driver::socket_opened(std::size_t master) {
     const std::size_t number = master % config_.masters.size();
     if (!config_.password_file.empty() && config_.masters[number].password.empty()) {
         try {
             engine_.set_password(number, net::password_of_file(config_.password_file));
         } catch (const net::unusable_file& bad) { // it may be replaced just now: tried again
             backend_->close(master);
-            link_closed(master, bad.reason());
+            socket_closed(master, bad.reason());
             return;
         }
     }
     dispatch([&](time_point now) { engine_.opened(master, now); });
 }
 
-void engine_driver::link_closed(std::size_t master, std::string_view why) {
+void engine_driver::socket_closed(std::size_t master, std::string_view why) {
     dispatch([&](time_point now) { engine_.closed(master, why, now); });
 }
 
-void engine_driver::link_received(std::size_t master, std::span<const char> bytes) {
+void engine_driver::socket_received(std::size_t master, std::span<const char> bytes) {
     received_at_ = time_.now();
     engine_.received(master, bytes, received_at_);
 }
 
-void engine_driver::link_written(std::size_t master, std::size_t bytes) {
+void engine_driver::socket_written(std::size_t master, std::size_t bytes) {
     dispatch([&](time_point now) {
         engine_.written(master, bytes, now);
         write_all(); // what was queued while the socket was busy

@@ -8,7 +8,7 @@
 #include "config/settings_of.hpp"
 #include "core/engine/engine.hpp"
 #include "net/backend.hpp"
-#include "net/link_callbacks.hpp"
+#include "net/socket_callbacks.hpp"
 #include "time_source.hpp"
 
 #include <redlock/config.hpp>
@@ -29,12 +29,12 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 inline const error_code aborted = boost::asio::error::operation_aborted;
 
 /// The base of the manager, which is the engine's host for everything but sockets and logs.
-class engine_driver : public net::link_callbacks, protected core::engine_callbacks {
+class engine_driver : public net::socket_callbacks, protected core::engine_callbacks {
 public:
     template <typename... Arguments>
     using handler = boost::asio::any_completion_handler<void(Arguments...)>;
     /// Called once, with the manager as the owner.
-    using backend_maker = std::function<std::unique_ptr<net::backend>(net::link_callbacks&)>;
+    using backend_maker = std::function<std::unique_ptr<net::backend>(net::socket_callbacks&)>;
 
     /// \name From any thread
     /// \{
@@ -117,12 +117,12 @@ protected:
     void sleep() noexcept { backend_->sleep(); }
 
 private:
-    // net::link_callbacks
-    void link_opened(std::size_t master) override;
-    void link_closed(std::size_t master, std::string_view why) override;
-    void link_received(std::size_t master, std::span<const char> bytes) override;
+    // net::socket_callbacks
+    void socket_opened(std::size_t master) override;
+    void socket_closed(std::size_t master, std::string_view why) override;
+    void socket_received(std::size_t master, std::span<const char> bytes) override;
     void all_received() override;
-    void link_written(std::size_t master, std::size_t bytes) override;
+    void socket_written(std::size_t master, std::size_t bytes) override;
 
     /// Does what an event of `now` has made due, such as the attempt of a waiter that was notified:
     /// a timer would cost it two more turns.

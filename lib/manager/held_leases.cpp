@@ -38,7 +38,7 @@ void held_leases::extend(
     const auto fail = [&](const error_code& error) {
         std::move(waiting)(driver_.io(), error, extend_result::extended);
     };
-    const net::link_callbacks::section lock(driver_);
+    const net::socket_callbacks::section lock(driver_);
     if (ttl) {
         ttl = effective_ttl(*ttl, driver_.longest_ttl());
     }
@@ -97,7 +97,7 @@ void held_leases::release(
             }
         });
     completion<error_code, release_result> waiting(std::move(done), driver_.io());
-    const net::link_callbacks::section lock(driver_);
+    const net::socket_callbacks::section lock(driver_);
     if (lease->result) {
         if (out != nullptr) {
             *out = lease->more() != nullptr ? lease->more()->removal.value_or(diagnostics())
@@ -113,7 +113,7 @@ void held_leases::release(
 }
 
 void held_leases::drop(lease_ptr lease, bool release) {
-    const net::link_callbacks::section lock(driver_);
+    const net::socket_callbacks::section lock(driver_);
     end_lease(*lease, release);
 }
 
@@ -161,7 +161,7 @@ void held_leases::wait_lost(
             }
         });
     completion<error_code, loss_reason> waiting(std::move(done), driver_.io());
-    const net::link_callbacks::section lock(driver_);
+    const net::socket_callbacks::section lock(driver_);
     switch (lease->stage) {
     case lease_handle::phase::held:
         lease->need_more().watching.add({id, out, std::move(waiting)});

@@ -27,7 +27,7 @@ epoll_event event_of(std::size_t master, std::uint32_t events) noexcept {
 
 ready_set::ready_set(
     const boost::asio::any_io_executor& io,
-    link_callbacks& owner,
+    socket_callbacks& owner,
     std::function<void(std::size_t master)> ready)
     : owner_(owner),
       ready_(std::move(ready)),
@@ -76,7 +76,7 @@ void ready_set::wait() {
     set_.async_wait(
         boost::asio::posix::descriptor_base::wait_read,
         [this, owner = owner_.shared_from_this()](const error_code& error) {
-            const link_callbacks::section lock(*owner);
+            const socket_callbacks::section lock(*owner);
             waiting_ = false;
             if (error) {
                 wait(); // for sockets that have been added since

@@ -1,12 +1,12 @@
 // Watches the masters' sockets. The reactor waits for one descriptor that represents all of them,
 // so one turn of the loop handles the replies of all masters. A read operation per socket would
 // cost more than the reply itself. Linux only (an epoll descriptor is itself pollable); elsewhere
-// each link reads by itself.
+// each socket reads by itself.
 
 #pragma once
 
-#include "link_callbacks.hpp"
 #include "platform.hpp"
+#include "socket_callbacks.hpp"
 
 #if REDLOCK_LINUX
 
@@ -25,7 +25,7 @@ public:
     /// longer ready or was replaced: `ready` must try to read.
     ready_set(
         const boost::asio::any_io_executor& io,
-        link_callbacks& owner,
+        socket_callbacks& owner,
         std::function<void(std::size_t master)> ready);
 
     /// Watches a socket for bytes or its end, until `forget`. Fails if the system refuses.
@@ -44,7 +44,7 @@ public:
 private:
     void call_ready();
 
-    link_callbacks& owner_;
+    socket_callbacks& owner_;
     std::function<void(std::size_t)> ready_;
     boost::asio::posix::stream_descriptor set_;
     std::size_t watched_ = 0;

@@ -11,10 +11,10 @@
 namespace redlock::net {
 
 sockets::sockets(
-    const boost::asio::any_io_executor& io, const config& configuration, link_callbacks& owner)
+    const boost::asio::any_io_executor& io, const config& configuration, socket_callbacks& owner)
     : tls_(configuration.tls),
 #if REDLOCK_LINUX
-      ready_sockets_(io, owner, [this](std::size_t master) { links_[master]->ready_to_move(); }),
+      ready_sockets_(io, owner, [this](std::size_t master) { sockets_[master]->ready_to_move(); }),
 #endif
       timer_(io, owner, [&owner] { owner.time_came(); }) {
     const std::size_t masters = configuration.masters.size();
@@ -24,9 +24,9 @@ sockets::sockets(
             tls_.read(); // a mistake is found at once
         }
         const std::string& name = tls_name_of(where, configuration.tls);
-        links_.push_back(std::make_unique<link>(io, i, where, tls_, name, owner));
+        sockets_.push_back(std::make_unique<socket>(io, i, where, tls_, name, owner));
 #if REDLOCK_LINUX
-        links_.back()->be_watched(ready_sockets_);
+        sockets_.back()->be_watched(ready_sockets_);
 #endif
     }
 }

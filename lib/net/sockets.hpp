@@ -3,8 +3,8 @@
 #pragma once
 
 #include "backend.hpp"
-#include "link.hpp"
 #include "platform.hpp"
+#include "socket.hpp"
 #include "wake_timer.hpp"
 
 #include <memory>
@@ -16,13 +16,15 @@ class sockets final : public backend {
 public:
     /// Throws if the TLS files cannot be read.
     sockets(
-        const boost::asio::any_io_executor& io, const config& configuration, link_callbacks& owner);
+        const boost::asio::any_io_executor& io,
+        const config& configuration,
+        socket_callbacks& owner);
 
-    void open(std::size_t link) override { links_[link]->open(); }
-    void close(std::size_t link) override { links_[link]->close(); }
-    void finish(std::size_t link) override { links_[link]->finish(); }
-    std::size_t write(std::size_t link, std::string& bytes) override {
-        return links_[link]->write(bytes);
+    void open(std::size_t socket) override { sockets_[socket]->open(); }
+    void close(std::size_t socket) override { sockets_[socket]->close(); }
+    void finish(std::size_t socket) override { sockets_[socket]->finish(); }
+    std::size_t write(std::size_t socket, std::string& bytes) override {
+        return sockets_[socket]->write(bytes);
     }
 #if REDLOCK_LINUX
     void read() override {
@@ -45,7 +47,7 @@ private:
 #if REDLOCK_LINUX
     ready_set ready_sockets_;
 #endif
-    std::vector<std::unique_ptr<link>> links_;
+    std::vector<std::unique_ptr<socket>> sockets_;
     wake_timer timer_;
 };
 

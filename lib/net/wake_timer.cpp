@@ -19,7 +19,7 @@ namespace redlock::net {
 using boost::system::error_code;
 
 wake_timer::wake_timer(
-    const boost::asio::any_io_executor& io, link_callbacks& owner, std::function<void()> due)
+    const boost::asio::any_io_executor& io, socket_callbacks& owner, std::function<void()> due)
     : owner_(owner),
       due_(std::move(due)),
       timer_(io) {
@@ -57,7 +57,7 @@ void wake_timer::wake_by(time_point moment) {
 void wake_timer::wait() {
     waiting_ = true;
     auto handler = [this, owner = owner_.shared_from_this()](const error_code& error, auto...) {
-        const link_callbacks::section lock(*owner);
+        const socket_callbacks::section lock(*owner);
         waiting_ = false;
         if (error == boost::asio::error::operation_aborted) {
             return;

@@ -4,8 +4,8 @@
 
 #pragma once
 
-#include "link_callbacks.hpp"
 #include "platform.hpp"
+#include "socket_callbacks.hpp"
 
 #include <redlock/clock.hpp>
 
@@ -24,7 +24,7 @@ class wake_timer {
 public:
     /// `due` is called with the owner's guard held. It may be called early (see `wake_by`).
     wake_timer(
-        const boost::asio::any_io_executor& io, link_callbacks& owner, std::function<void()> due);
+        const boost::asio::any_io_executor& io, socket_callbacks& owner, std::function<void()> due);
 
     /// Fires at `moment` at the latest. An earlier moment that was set before stays: the timer
     /// fires early, and the callee sets the next moment. So a steady load does not touch the timer.
@@ -36,7 +36,7 @@ public:
 private:
     void wait();
 
-    link_callbacks& owner_;
+    socket_callbacks& owner_;
     std::function<void()> due_;
     time_point armed_ = time_point::max();
     bool waiting_ = false;

@@ -254,7 +254,7 @@ lock_keys keys_of(const config& quorum, std::string_view resource) {
     out.readers = core::key_beside(out.fence, "readers");
     out.intent = core::key_beside(out.fence, "intent");
     core::assign_queue_key(out.queue, prefix, resource);
-    core::assign_places_key(out.queue_until, out.queue);
+    core::assign_tickets_key(out.queue_until, out.queue);
     core::assign_channel(out.channel, out.lock);
     out.record = core::record_key(prefix);
     return out;

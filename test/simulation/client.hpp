@@ -131,7 +131,8 @@ private:
     void token_drawn(std::string hex) override { net_.note_attempt(std::move(hex), here_.now); }
     bool logs(redlock::log_level) const override { return static_cast<bool>(here_.story); }
     void log(redlock::log_level, std::string_view line) override { note(line); }
-    void acquired(const redlock::core::acquire_call& done, const redlock::core::claim& lease) override;
+    void
+    acquired(const redlock::core::acquire_call& done, const redlock::core::claim& lease) override;
     void not_acquired(const redlock::core::acquire_call& done) override;
     void lease_changed(const redlock::core::claim& lease) override;
     void lease_lost(const redlock::core::claim& lease, redlock::loss_reason reason) override;

@@ -452,9 +452,9 @@ command random_turn_script(generator& random) {
     case 0:
     case 1:
     case 2:
-        return say(random, core::turn_take, values, "a queue places", "token ttl");
+        return say(random, core::ticket_take, values, "a queue places", "token ttl");
     case 3:
-        return say(random, core::turn_leave, values, "a queue places", "token channel");
+        return say(random, core::ticket_leave, values, "a queue places", "token channel");
     case 4:
         return random.percent(50) ? command{"SET", "p:{a}", "x", "PX", "600000"}
                                   : command{"DEL", "p:{a}"};

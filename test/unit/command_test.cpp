@@ -53,7 +53,7 @@ TEST_CASE("commands fall back from EVALSHA to EVAL") {
         command_kind::extend,
         command_kind::raise,
         command_kind::heal,
-        command_kind::take_turn,
+        command_kind::take_ticket,
         command_kind::leave_queue};
     for (const command_kind kind : kinds) {
         // A script that the server may not have is sent whole.

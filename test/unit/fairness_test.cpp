@@ -29,7 +29,7 @@ core::settings with_pushes(std::size_t masters, milliseconds handoff_time = 0ms)
 }
 
 const std::string queue_key = "p:{r}:queue";
-constexpr auto place_lease = 2s;
+constexpr auto ticket_lease = 2s;
 
 struct site : virtual_quorum {
     explicit site(core::settings rules) : virtual_quorum(std::move(rules)) {
@@ -63,8 +63,8 @@ struct site : virtual_quorum {
         return found;
     }
     // Somebody else's process, which is first until it goes.
-    void enter(const std::string& waiter, milliseconds lease = place_lease) {
-        const std::string text(core::turn_take.text);
+    void enter(const std::string& waiter, milliseconds lease = ticket_lease) {
+        const std::string text(core::ticket_take.text);
         const std::string span = std::to_string(lease.count());
         masters[queue_master].run(
             {"EVAL", text, "3", key(), queue_key, queue_key + ":until", waiter, span}, now());

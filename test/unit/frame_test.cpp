@@ -49,7 +49,7 @@ struct frames_site {
              .fencing = {one.token, one.fence_ttl},
              .by = one.by,
              .native = one.native,
-             .item = {.claim = {one.number, 1}, .round = 7, .publishes = one.publishes ? 2U : 0U},
+             .item = {.claim = {one.number, 1}, .epoch = 7, .publishes = one.publishes ? 2U : 0U},
              .to = one.to},
             one.alone,
             one.now);
@@ -134,7 +134,7 @@ TEST_CASE("commands of the same kind, masters and ttl share a call") {
         CHECK(sent[0].to == three_masters);
         CHECK(sent[0].ttl == 10s);
         CHECK(sent[0].awaited == 3);
-        CHECK(sent[0].items[0].round == 7);
+        CHECK(sent[0].items[0].epoch == 7);
         CHECK(!sent[0].has_counters());
     }
 }
@@ -348,7 +348,7 @@ TEST_CASE("a master that is gone is sent nothing, and the others get theirs") {
             == (one.item.claim.index == 2   ? removes
                 : one.item.claim.index == 3 ? extends
                                             : acquires));
-        CHECK(one.item.round == 7);
+        CHECK(one.item.epoch == 7);
         CHECK(one.item.publishes == (one.item.claim.index == 2 ? 2U : 0U));
     }
     CHECK(numbers == std::vector<std::uint32_t>{1, 5, 2, 3});

@@ -145,26 +145,26 @@ TEST_CASE("replies: each is an answer for a claim, also the one that a broken co
     }
 }
 
-TEST_CASE("the fair queue: a turn comes at once to the first, and none is asked without an order") {
+TEST_CASE("the fair queue: a ticket is first at once, and none is asked for without an order") {
     parts_site it;
     wait_queues queues(it.masters);
     wait_queue& mine = queues.create(lock_form::exclusive, "p:{r}");
-    fair_queue turns(it.with, it);
-    fair_queue::turn turn;
+    fair_queue tickets(it.with, it);
+    fair_queue::verdict said;
     it.on_reply = [&](const arrival& at, const reply* got) {
-        turn = turns.answered(&mine, at, got);
+        said = tickets.answered(&mine, at, got);
     };
     acquire_options options;
-    CHECK(!turns.ask(mine, options, it.now));
+    CHECK(!tickets.ask(mine, options, it.now));
     options.order = fairness::fifo;
-    CHECK(turns.ask(mine, options, it.now));
+    CHECK(tickets.ask(mine, options, it.now));
     it.talk_all();
-    CHECK(turn.next == fair_queue::turn::what::come);
+    CHECK(said.next == fair_queue::verdict::what::come);
 
-    turns.leave(mine, it.now);
-    CHECK(turns.leaving());
+    tickets.leave(mine, it.now);
+    CHECK(tickets.leaving());
     it.talk_all();
-    CHECK(!turns.leaving());
+    CHECK(!tickets.leaving());
 }
 
 TEST_CASE("the log of the masters: each line names its master and says what happened") {

@@ -176,7 +176,7 @@ std::string put_in(std::string table, const meanings& words) {
 bool needs_memory(std::string_view script) {
     return script == core::guarded_handshake.text || script == core::guarded_acquire.text
            || script == core::all_acquire.text || script == core::writer_acquire.text
-           || script == core::shared_acquire.text || script == core::turn_take.text;
+           || script == core::shared_acquire.text || script == core::ticket_take.text;
 }
 
 void check(
@@ -1196,7 +1196,7 @@ it says which slots are taken, and when the first of them is free
 
 TEST_CASE("what taking and leaving a place in the queue do") {
     check(
-        core::turn_take.text,
+        core::ticket_take.text,
         "a q p",
         "who=me keep=10000",
         R"(
@@ -1231,7 +1231,7 @@ an error leaves nothing that does not expire
  | p=#  | error | =
 )");
     check(
-        core::turn_leave.text,
+        core::ticket_leave.text,
         "a q p",
         "who=$ channel=free",
         R"(
@@ -1259,7 +1259,10 @@ TEST_CASE("taking a place drops at most a hundred places that have ended") {
                       + std::to_string(900 - i);
         }
         check(
-            core::turn_take.text, "a q p", "who=me keep=10000", "|" + before + "}/9 |" + expected);
+            core::ticket_take.text,
+            "a q p",
+            "who=me keep=10000",
+            "|" + before + "}/9 |" + expected);
     };
     take(100, "1 0 0 | q={me@T}/10000 p={me@T+10s}/10000");
     take(102, "0 0 2 | q={x200@T-700,x201@T-699,me@T}/10000 p={me@T+10s}/10000");

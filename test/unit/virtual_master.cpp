@@ -21,8 +21,8 @@ std::string_view name_of(const std::string& word) {
     static constexpr named_script known[] = {
         {core::guarded_release, "remove"},
         {core::compare_and_extend_each, "extend"},
-        {core::turn_take, "turn"},
-        {core::turn_leave, "leave"}};
+        {core::ticket_take, "turn"},
+        {core::ticket_leave, "leave"}};
     for (const named_script& one : known) {
         if (word == one.script.text || word == one.script.sha1) {
             return one.name;

@@ -188,14 +188,14 @@ TEST_CASE("wait queue: in the order of arrival a lease passes only to a waiter t
     it.add().options.order = fairness::fifo;
     const offered_lease lease{.lasts_until = it.now + 1h, .ttl = 10s};
     CHECK(it.queue.hand(lease, it.view()) == nullptr);
-    it.queue.place.ask(1);
-    it.queue.place.answered(true, it.now);
+    it.queue.ticket.ask(1);
+    it.queue.ticket.answered(true, it.now);
     CHECK(it.queue.hand(lease, it.view()) != nullptr);
-    it.queue.place.answered(false, it.now);
+    it.queue.ticket.answered(false, it.now);
     CHECK(it.queue.hand(lease, it.view()) == nullptr);
-    it.queue.place.answered(true, it.now - 2s); // the place has expired
+    it.queue.ticket.answered(true, it.now - 2s); // the place has expired
     CHECK(it.queue.hand(lease, it.view()) == nullptr);
-    it.queue.place.answered(true, it.now - 2s + 1ns);
+    it.queue.ticket.answered(true, it.now - 2s + 1ns);
     CHECK(it.queue.hand(lease, it.view()) != nullptr);
 }
 
@@ -366,7 +366,7 @@ TEST_CASE("wait queue: a pause ends in time for a last attempt, and for a poll")
     CHECK(pause(forever) == it.now + 3ms);
     one.wait_until = forever;
     it.held_until.reset();
-    it.queue.place.ask(2);
+    it.queue.ticket.ask(2);
     CHECK(pause(forever) == it.now + 5ms); // its ticket is renewed
 }
 
@@ -531,9 +531,9 @@ TEST_CASE("wait queue: news during an attempt is kept, unless the vote came afte
     it.queue.notified(1, "c", false, it.view());
     it.queue.notified(2, "d", true, it.view());
     CHECK(it.queue.take_notified()); // another release does not take it back
-    one.stage = phase::turning;
+    one.stage = phase::ticketed;
     CHECK(it.queue.notified(1, "e", false, it.view()) == forever);
-    CHECK(it.queue.place.again);
+    CHECK(it.queue.ticket.again);
     CHECK(!it.queue.take_notified());
     one.stage = phase::paused;
     it.queue.forget();
@@ -594,9 +594,9 @@ TEST_CASE("wait queue: what this process releases wakes the front at once, or af
     CHECK(it.queue.released("e", it.now - 40ms, redlock::core::never, it.view()) == it.now + 2ms);
     one.wake.due = it.now + 1ms;
     CHECK(it.queue.released("f", it.now - 40ms, redlock::core::never, it.view()) == it.now + 1ms);
-    one.stage = phase::turning;
+    one.stage = phase::ticketed;
     CHECK(it.queue.released("g", never, redlock::core::never, it.view()) == forever);
-    CHECK(it.queue.place.again);
+    CHECK(it.queue.ticket.again);
     one.stage = phase::attempting;
     CHECK(it.queue.released("h", never, redlock::core::never, it.view()) == forever);
     CHECK(it.queue.take_notified()); // the key may have refused the attempt
@@ -622,7 +622,7 @@ TEST_CASE("wait queue: what this process releases wakes the front at once, or af
 TEST_CASE("wait queue: a front that is not next in the fair queue waits, and says why") {
     site it;
     acquire_call& one = it.add();
-    it.queue.place.ask(2);
+    it.queue.ticket.ask(2);
     CHECK(it.queue.must_wait(0, 700ms, it.view()) == what::wait);
     CHECK(one.outcome == errc::contended);
     CHECK(one.last.of[2].said == vote::held);
@@ -635,7 +635,7 @@ TEST_CASE("wait queue: a front that is not next in the fair queue waits, and say
     CHECK(it.queue.must_wait(4, 700ms, it.view()) == what::time_out);
     one.wait_until += 1ns;
     CHECK(it.queue.must_wait(4, 700ms, it.view()) == what::wait);
-    it.queue.place.again = true; // the answer may be older than the news
+    it.queue.ticket.again = true; // the answer may be older than the news
     CHECK(it.queue.must_wait(4, 700ms, it.view()) == what::ask);
 }
 
@@ -644,48 +644,48 @@ TEST_CASE(
     site it;
     it.add();
     const auto asks = [&](std::chrono::milliseconds left) {
-        return it.queue.turn_by(left, it.view(), it.random);
+        return it.queue.ticket_by(left, it.view(), it.random);
     };
-    it.queue.place.ask(2);
-    it.queue.place.answered(false, it.now);
+    it.queue.ticket.ask(2);
+    it.queue.ticket.answered(false, it.now);
     CHECK(asks(lease_unknown) == it.now + 500ms);
     CHECK(asks(300ms) == it.now + 301ms);
     CHECK(asks(600ms) == it.now + 500ms);
-    it.queue.place.answered(false, it.now - 499ms);
+    it.queue.ticket.answered(false, it.now - 499ms);
     CHECK(asks(lease_unknown) == it.now + 5ms);
-    it.queue.place.answered(false, it.now);
+    it.queue.ticket.answered(false, it.now);
     it.notified = false;
     CHECK(asks(lease_unknown) <= it.now + 15ms);
     CHECK(asks(lease_unknown) >= it.now + 5ms);
 }
 
 TEST_CASE("wait queue: a place in a fair queue that is left or refused is asked for anew") {
-    queue_ticket place;
+    queue_ticket ticket;
     const time_point now{100h};
     settings rules;
     rules.master_timeout = 100ms;
     redlock::acquire_options in_order;
     in_order.order = fairness::fifo;
-    CHECK(place.wanted(in_order, now));
-    CHECK(!place.wanted({}, now));
-    CHECK(place.keep_by(rules, now + 1ms) == forever);
-    place.ask(2);
-    const auto round = place.round;
-    CHECK(place.keep_by(rules, now + 1ms) == now + 1ms); // not answered yet
-    place.waiter = "somebody";
-    place.again = true;
-    place.answered(true, now);
-    place.refused(now + 1s);
-    CHECK(place.queue_master == nobody);
-    CHECK(!place.first);
-    CHECK(!place.wanted(in_order, now + 1s - 1ns));
-    place.leave();
-    CHECK(!place.wanted(in_order, now + 1s - 1ns));
-    CHECK(place.wanted(in_order, now + 1s));
-    CHECK(place.round != round); // an answer that is still to come is not for it
-    CHECK(place.waiter.empty());
-    CHECK(!place.again);
-    CHECK(place.renewed == never);
+    CHECK(ticket.wanted(in_order, now));
+    CHECK(!ticket.wanted({}, now));
+    CHECK(ticket.keep_by(rules, now + 1ms) == forever);
+    ticket.ask(2);
+    const auto round = ticket.epoch;
+    CHECK(ticket.keep_by(rules, now + 1ms) == now + 1ms); // not answered yet
+    ticket.waiter = "somebody";
+    ticket.again = true;
+    ticket.answered(true, now);
+    ticket.refused(now + 1s);
+    CHECK(ticket.queue_master == nobody);
+    CHECK(!ticket.first);
+    CHECK(!ticket.wanted(in_order, now + 1s - 1ns));
+    ticket.leave();
+    CHECK(!ticket.wanted(in_order, now + 1s - 1ns));
+    CHECK(ticket.wanted(in_order, now + 1s));
+    CHECK(ticket.epoch != round); // an answer that is still to come is not for it
+    CHECK(ticket.waiter.empty());
+    CHECK(!ticket.again);
+    CHECK(ticket.renewed == never);
 }
 
 TEST_CASE("wait queue: one that is used again knows nothing of the one before") {

@@ -36,7 +36,7 @@ enum class command_kind : std::uint8_t {
     get,          // GET, for a query
     pttl,         // PTTL, for a query
     lease_left,   // PTTL, for a waiter whose SET was refused
-    take_turn,    // a ticket of the fair queue
+    take_ticket,  // a ticket of the fair queue
     leave_queue,  // give up the ticket
     scan_slots,   // free slots of a pool
 };

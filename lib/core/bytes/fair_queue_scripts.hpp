@@ -16,7 +16,7 @@ namespace redlock::core {
 /// renewed is dropped once it is first, at most 100 at a time. Arrivals differ, even if the clock
 /// goes back. If the script stops at an error, such as a missing permission, everything that it
 /// wrote expires.
-inline constexpr script turn_take{
+inline constexpr script ticket_take{
     lua::clock,
     R"(local span = tonumber(ARGV[2])
 local arrived = redis.call('ZSCORE', KEYS[2], ARGV[1])
@@ -46,7 +46,7 @@ return {0, left, 0})"};
 /// Gives up a ticket. KEYS: lock, queue, places. ARGV: the waiter, the channel on which a lock that
 /// may be free is published ('': none). Reply {1 it had one | 0, 0, 0}. Notifies the next waiter if
 /// it is first now and the lock is free; if the lock is held, its release will notify that waiter.
-inline constexpr script turn_leave{
+inline constexpr script ticket_leave{
     R"(local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
 local had = redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('ZREM', KEYS[3], ARGV[1])

@@ -43,7 +43,7 @@ inline std::string key_beside(std::string_view fence_key, std::string_view what)
 inline void assign_queue_key(std::string& out, std::string_view prefix, std::string_view resource) {
     out.assign(prefix).append("{").append(resource).append("}:queue");
 }
-inline void assign_places_key(std::string& out, std::string_view queue_key) {
+inline void assign_tickets_key(std::string& out, std::string_view queue_key) {
     out.assign(queue_key).append(":until");
 }
 

@@ -86,7 +86,8 @@ void engine::acquire_due(acquire_call& wanted, time_point now) {
     case acquire_call::phase::queued:
         time_out(wanted, now);
         return;
-    case acquire_call::phase::turning: // no reply: go on without a turn, which only orders attempts
+    case acquire_call::phase::ticketed: // no reply: go on without a turn, which only orders
+                                        // attempts
         now < wanted.wait_until ? try_it(wanted, now) : time_out(wanted, now);
         return;
     case acquire_call::phase::paused:

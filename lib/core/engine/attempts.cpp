@@ -192,7 +192,7 @@ void engine::again(claim& owner, const arrival& at, bool alone) {
         answered(owner, at, {.said = vote::error}); // the limit was lowered since
         return;
     }
-    if (!owner.may_send(kind, command.round, now)) {
+    if (!owner.may_send(kind, command.epoch, now)) {
         return;
     }
     if (kind == command_kind::remove) {
@@ -210,7 +210,7 @@ void engine::count_for_newer(const claim& ended, const arrival& at, const answer
     claim* const attempt = newer != nullptr ? claims_.find(newer->attempt) : nullptr;
     if (attempt != nullptr && attempt->is_asking()) {
         sent_command command = at.command;
-        command.round = attempt->epoch_of(command.kind);
+        command.epoch = attempt->epoch_of(command.kind);
         answered(*attempt, {at.master, command, at.sent, at.now}, got);
     }
 }
@@ -247,7 +247,7 @@ void engine::win(acquire_call& wanted, claim& attempt, time_point now) {
     timers_.cancel(wanted.wake);
     if (wait_queue* const waiters = wanted.queue) {
         waiters->holder = waiters->pool ? handle<claim>() : attempt.self;
-        turns_.leave(*waiters, now); // its ticket is not needed any more
+        tickets_.leave(*waiters, now); // its ticket is not needed any more
         leave(wanted, now);
         if (attempt.is_slot() && !waiters->empty()) {
             look_on(*waiters, wanted, attempt, now);

@@ -211,7 +211,7 @@ void engine::answered(claim& owner, const arrival& at, const answer& got) {
     const told from{
         .master = at.master,
         .kind = kind,
-        .epoch = at.command.round,
+        .epoch = at.command.epoch,
         .fit = one.is_fit(),
         .quarantined = one.link->quarantined(at.now),
         .counts = kind != command_kind::remove || masters_.is_known_member(at.master)};

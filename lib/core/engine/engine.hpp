@@ -190,7 +190,7 @@ private:
     void end_of_event(time_point now);
     void finish_closing(time_point now);
     bool waits_to_close() const noexcept {
-        return !finishing_.empty() || turns_.leaving() || lost_ > 0 || limits_.under_way();
+        return !finishing_.empty() || tickets_.leaving() || lost_ > 0 || limits_.under_way();
     }
     void closing_moved(time_point now) noexcept {
         if (life_ == life::closing) {
@@ -277,9 +277,9 @@ private:
     bool watch(wait_queue& waiters, time_point now);
     void ask_lease_left(acquire_call& front, const claim& attempt, time_point now);
     void lease_left(acquire_call* wanted, const arrival& at, const reply* answered);
-    bool take_turn(acquire_call& front, time_point now);
-    void turn_answered(const arrival& at, const reply* answered);
-    next_step wait_for_turn(acquire_call& front, const answer& got, time_point now);
+    bool take_ticket(acquire_call& front, time_point now);
+    void ticket_answered(const arrival& at, const reply* answered);
+    next_step wait_with_ticket(acquire_call& front, const answer& got, time_point now);
     void notified(wait_queue& mine, std::size_t master, std::string_view release, time_point now);
 
     // releases.cpp: what the end of a lease of this process means to waiters
@@ -300,7 +300,7 @@ private:
     pool<acquire_call> acquires_;
     wait_queues queues_{masters_};
     tools tools_{rules_, masters_, wire_, timers_, host_};
-    fair_queue turns_{tools_, *this};
+    fair_queue tickets_{tools_, *this};
     queries queries_{tools_};
     slot_scans scans_{tools_, *this};
     master_log log_{tools_};

@@ -12,12 +12,12 @@
 namespace redlock::core {
 
 bool fair_queue::ask(wait_queue& waiters, const acquire_options& front, time_point now) {
-    queue_ticket& place = waiters.place;
-    if (!place.wanted(front, now)) {
+    queue_ticket& ticket = waiters.ticket;
+    if (!ticket.wanted(front, now)) {
         return false;
     }
     const std::size_t queue_master = masters_.queue_master_of(waiters.key);
-    if (queue_master != place.queue_master) {
+    if (queue_master != ticket.queue_master) {
         // The queue has moved to another master: every client that sees the same masters starts
         // again there.
         leave(waiters, now);
@@ -25,19 +25,24 @@ bool fair_queue::ask(wait_queue& waiters, const acquire_options& front, time_poi
     if (queue_master == nobody || masters_[queue_master].link->overloaded()) {
         return false;
     }
-    if (place.waiter.empty()) {
+    if (ticket.waiter.empty()) {
         std::array<unsigned char, 10> name{};
         host_.random(name);
-        place.waiter.resize(2 * name.size());
-        write_hex(name, place.waiter);
+        ticket.waiter.resize(2 * name.size());
+        write_hex(name, ticket.waiter);
     }
-    place.ask(queue_master);
+    ticket.ask(queue_master);
     send(waiters, now);
     return true;
 }
 
 void fair_queue::send(const wait_queue& waiters, time_point now) {
-    call(waiters, command_kind::take_turn, turn_take, decimal(rules_.place_lease().count()), now);
+    call(
+        waiters,
+        command_kind::take_ticket,
+        ticket_take,
+        decimal(rules_.ticket_lease().count()),
+        now);
 }
 
 // The scripts look at the lock: removals of this turn come first.
@@ -48,21 +53,21 @@ void fair_queue::call(
     std::string_view argument,
     time_point now) {
     wire_.flush();
-    const queue_ticket& place = waiters.place;
+    const queue_ticket& ticket = waiters.ticket;
     const command_variant how =
-        masters_[place.queue_master].link->commands().of(lock_form::exclusive, kind);
+        masters_[ticket.queue_master].link->commands().of(lock_form::exclusive, kind);
     std::string queue;
     assign_queue_key(queue, rules_.key_prefix, resource_of(waiters.key, rules_.key_prefix));
     std::string places;
-    assign_places_key(places, queue);
+    assign_tickets_key(places, queue);
     wire_.send(
-        place.queue_master,
-        {verb(how), body(how, what), "3", waiters.key, queue, places, place.waiter, argument},
-        {.kind = kind, .how = how, .round = place.round, .to = &replies_, .subject = waiters.self},
+        ticket.queue_master,
+        {verb(how), body(how, what), "3", waiters.key, queue, places, ticket.waiter, argument},
+        {.kind = kind, .how = how, .epoch = ticket.epoch, .to = &replies_, .subject = waiters.self},
         now);
 }
 
-fair_queue::turn
+fair_queue::verdict
 fair_queue::answered(wait_queue* waiters, const arrival& at, const reply* answered) {
     const answer got = answered != nullptr ? read_turn(*answered, at.command.how) : answer{};
     if (answered != nullptr) {
@@ -72,11 +77,11 @@ fair_queue::answered(wait_queue* waiters, const arrival& at, const reply* answer
         --leaving_; // if it was not understood, the ticket expires
         return {};
     }
-    if (waiters == nullptr || at.command.round != waiters->place.round) {
+    if (waiters == nullptr || at.command.epoch != waiters->ticket.epoch) {
         return {}; // the ticket was given up; its leave command follows
     }
     if (answered == nullptr) {
-        return {turn::what::none}; // another master may keep the queue
+        return {verdict::what::none}; // another master may keep the queue
     }
     if (got.use_eval) {
         send(*waiters, at.now);
@@ -84,34 +89,34 @@ fair_queue::answered(wait_queue* waiters, const arrival& at, const reply* answer
     }
     if (got.said != vote::granted && got.said != vote::held) {
         give_up(*waiters, answered->is_error() ? answered->text : "unexpected reply", at.now);
-        return {turn::what::none};
+        return {verdict::what::none};
     }
-    waiters->place.answered(got.said == vote::granted || got.counter == 0, at.sent);
-    return {got.said == vote::granted ? turn::what::come : turn::what::wait, got};
+    waiters->ticket.answered(got.said == vote::granted || got.counter == 0, at.sent);
+    return {got.said == vote::granted ? verdict::what::come : verdict::what::wait, got};
 }
 
 void fair_queue::give_up(wait_queue& waiters, std::string_view why, time_point now) {
-    const std::size_t queue_master = waiters.place.queue_master;
+    const std::size_t queue_master = waiters.ticket.queue_master;
     if (!std::exchange(masters_[queue_master].queue_refused, true) && host_.logs(log_level::info)) {
         host_.log(
             log_level::info,
             rules_.names[queue_master]
                 + ": keeps no queue, so the order is not that of arrival: " + std::string(why));
     }
-    waiters.place.refused(later(now, rules_.health_check_interval));
+    waiters.ticket.refused(later(now, rules_.health_check_interval));
 }
 
 void fair_queue::leave(wait_queue& waiters, time_point now) {
-    queue_ticket& place = waiters.place;
-    if (place.queue_master != nobody && masters_[place.queue_master].link->up()) {
+    queue_ticket& ticket = waiters.ticket;
+    if (ticket.queue_master != nobody && masters_[ticket.queue_master].link->up()) {
         std::string channel; // empty: publishes nothing
         if (rules_.pushes) {
             assign_channel(channel, waiters.key);
         }
         ++leaving_;
-        call(waiters, command_kind::leave_queue, turn_leave, channel, now);
+        call(waiters, command_kind::leave_queue, ticket_leave, channel, now);
     }
-    place.leave();
+    ticket.leave();
 }
 
 } // namespace redlock::core

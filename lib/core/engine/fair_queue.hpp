@@ -24,26 +24,26 @@ public:
     /// `replies`: receives them, and passes them to `answered`.
     fair_queue(const tools& with, receiver& replies) noexcept : tools(with), replies_(replies) {}
 
-    /// Requests the turn of the front. Returns false if it continues without one: it wants no
+    /// Requests a ticket for the front. Returns false if it continues without one: it wants no
     /// order, or no master keeps the queue.
     bool ask(wait_queue& waiters, const acquire_options& front, time_point now);
     /// Gives up the ticket. If the connection is down, the ticket expires by itself.
     void leave(wait_queue& waiters, time_point now);
 
     /// What a reply means for the front, if that still waits for it.
-    struct turn {
+    struct verdict {
         enum class what {
             nothing, // the reply is not the awaited one
             come,
             wait, // as the answer says
-            none, // no turn: ask again, or continue without
+            none, // no ticket: ask again, or continue without
         };
         what next = what::nothing;
         answer got = {};
     };
     /// `waiters`: the subject of the command; null if it is gone. `answered`: null if the
     /// connection broke before the reply.
-    turn answered(wait_queue* waiters, const arrival& at, const reply* answered);
+    verdict answered(wait_queue* waiters, const arrival& at, const reply* answered);
 
     /// Whether commands that give up a ticket are in flight.
     bool leaving() const noexcept { return leaving_ > 0; }

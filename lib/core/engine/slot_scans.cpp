@@ -202,7 +202,7 @@ void slot_scans::send(
         bytes,
         {.kind = command_kind::scan_slots,
          .how = owners ? command_variant::native : command_variant::eval,
-         .round = static_cast<std::uint16_t>(command),
+         .epoch = static_cast<std::uint16_t>(command),
          .to = &replies_,
          .subject = asking.self},
         now);
@@ -221,7 +221,7 @@ slot_scan* slot_scans::answered(const arrival& at, const reply* answer) {
         const bool native = at.command.how == command_variant::native;
         asking->answered(
             at.master,
-            at.command.round,
+            at.command.epoch,
             native,
             *answer,
             masters_.longest_ttl(),

@@ -52,7 +52,7 @@ next_step engine::join(acquire_call& wanted, time_point now) {
     if (!is_front) {
         std::string().swap(wanted.key); // there may be very many
         timers_.set(wanted.wake, wanted.wait_until);
-    } else if (!take_turn(wanted, now)) {
+    } else if (!take_ticket(wanted, now)) {
         const claim* const holder = held_here(mine);
         if (holder == nullptr) {
             return yield(wanted, now);
@@ -75,7 +75,7 @@ void engine::leave(acquire_call& wanted, time_point now) {
     name(wanted);
     const bool was_front = mine->leave(wanted);
     if (mine->empty()) {
-        turns_.leave(*mine, now);
+        tickets_.leave(*mine, now);
         if (mine->watched) {
             queues_.unwatch(*mine, now);
             wire_.write_soon();
@@ -85,7 +85,7 @@ void engine::leave(acquire_call& wanted, time_point now) {
         acquire_call& next = *mine->front();
         name(next);
         if (next.options.order != fairness::fifo) {
-            turns_.leave(*mine, now);
+            tickets_.leave(*mine, now);
         }
         pause(next, mine->promoted(view_of(*mine, now)), now);
     }
@@ -100,7 +100,7 @@ void engine::end_if_unused(wait_queue& waiters) {
 }
 
 next_step engine::pause_over(acquire_call& front, time_point now) {
-    if (take_turn(front, now)) {
+    if (take_ticket(front, now)) {
         return next_step::wait;
     }
     return front.queue->due(view_of(*front.queue, now));
@@ -119,7 +119,7 @@ void engine::pause(acquire_call& front, time_point until, time_point now) {
 time_point engine::retry_at(acquire_call& front, const claim& attempt, time_point now) {
     wait_queue& mine = *front.queue;
     if (front.outcome != errc::contended) {
-        turns_.leave(mine, now); // so that other processes do not wait for it
+        tickets_.leave(mine, now); // so that other processes do not wait for it
     }
     const bool full = attempt.asked_all();
     const std::optional<time_point> due =
@@ -179,36 +179,36 @@ void engine::lease_left(acquire_call* wanted, const arrival& at, const reply* an
     }
 }
 
-// --- Turns ---------------------------------------------------------------------------------------
+// --- Tickets -------------------------------------------------------------------------------------
 
-bool engine::take_turn(acquire_call& front, time_point now) {
-    if (!turns_.ask(*front.queue, front.options, now)) {
+bool engine::take_ticket(acquire_call& front, time_point now) {
+    if (!tickets_.ask(*front.queue, front.options, now)) {
         return false;
     }
-    front.stage = acquire_call::phase::turning;
+    front.stage = acquire_call::phase::ticketed;
     timers_.set(front.wake, std::min(later(now, rules_.master_timeout), front.wait_until));
     return true;
 }
 
-void engine::turn_answered(const arrival& at, const reply* answered) {
+void engine::ticket_answered(const arrival& at, const reply* answered) {
     wait_queue* const mine = queues_.find(at.command.subject.to<wait_queue>());
-    const fair_queue::turn what = turns_.answered(mine, at, answered);
-    using next = fair_queue::turn::what;
+    const fair_queue::verdict what = tickets_.answered(mine, at, answered);
+    using next = fair_queue::verdict::what;
     acquire_call* const front = what.next == next::nothing ? nullptr : mine->front();
-    if (front == nullptr || front->stage != acquire_call::phase::turning) {
-        return; // the front has continued without a turn
+    if (front == nullptr || front->stage != acquire_call::phase::ticketed) {
+        return; // the front has continued without a ticket
     }
     if (what.next == next::none) {
         act(*front, pause_over(*front, at.now), at.now);
     } else if (what.next == next::wait || held_here(*mine) != nullptr) {
-        act(*front, wait_for_turn(*front, what.got, at.now), at.now);
+        act(*front, wait_with_ticket(*front, what.got, at.now), at.now);
     } else {
         front->ask_arbiter = false; // it has just replied
         try_it(*front, at.now);
     }
 }
 
-next_step engine::wait_for_turn(acquire_call& front, const answer& got, time_point now) {
+next_step engine::wait_with_ticket(acquire_call& front, const answer& got, time_point now) {
     wait_queue& mine = *front.queue;
     const auto left = got.said == vote::held ? got.left.value_or(lease_unknown) : lease_unknown;
     const next_step next = mine.must_wait(got.counter, left, view_of(mine, now));
@@ -217,7 +217,7 @@ next_step engine::wait_for_turn(acquire_call& front, const answer& got, time_poi
     }
     if (next == next_step::wait) {
         watch(mine, now);
-        pause(front, mine.turn_by(left, view_of(mine, now), random_), now);
+        pause(front, mine.ticket_by(left, view_of(mine, now), random_), now);
     }
     return next;
 }
@@ -243,8 +243,8 @@ void engine::replied(const arrival& at, const reply* got) {
     const command_kind kind = at.command.kind;
     if (kind == command_kind::lease_left) {
         lease_left(acquires_.find(at.command.subject.to<acquire_call>()), at, got);
-    } else if (kind == command_kind::take_turn || kind == command_kind::leave_queue) {
-        turn_answered(at, got);
+    } else if (kind == command_kind::take_ticket || kind == command_kind::leave_queue) {
+        ticket_answered(at, got);
     } else if (slot_scan* const found = scans_.answered(at, got)) {
         slots_found(*acquires_.find(found->asked_by), *found, at.now);
     }

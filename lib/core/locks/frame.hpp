@@ -34,7 +34,7 @@ struct frame {
 
     struct item {
         handle<core::claim> claim;
-        std::uint16_t round = 0;  // as `sent_command::round`
+        std::uint16_t epoch = 0;  // as `sent_command::epoch`
         master_set publishes = 0; // where the removal notifies waiters
         std::uint64_t lock = 0;   // then, the hash of its key
     };

@@ -10,7 +10,7 @@ namespace {
 
 // Of one lock in a call for several.
 sent_command command_of(command_kind kind, const frame::item& one) noexcept {
-    return {.kind = kind, .round = one.round, .subject = one.claim};
+    return {.kind = kind, .epoch = one.epoch, .subject = one.claim};
 }
 
 // Lock `n` of a call, in a set of its locks (`receiver::granted`).
@@ -52,7 +52,7 @@ void wire::each_replied(const arrival& at, const frame& what, batch_answers& all
     sent_command of_lock{.kind = at.command.kind};
     const arrival one{at.master, of_lock, at.sent, at.now};
     for (const frame::item& each : what.items) {
-        of_lock.round = each.round;
+        of_lock.epoch = each.epoch;
         of_lock.subject = each.claim;
         claim* const owner = claims_.find(each.claim);
         answer got = all.next();
@@ -124,7 +124,7 @@ void wire::sets_replied(
             continue;
         }
         ballot& theirs = owner->votes.of[at.master];
-        of_lock.round = each.round;
+        of_lock.epoch = each.epoch;
         of_lock.subject = each.claim;
         if (!grants || owner->ended() || !masters_[at.master].is_fit()) {
             theirs.unvouched = theirs.unvouched && !grants;

@@ -112,7 +112,7 @@ void wire::send_alone(const claim& of, command_kind kind, std::size_t master, ti
         {.kind = kind,
          .how = how,
          .form = of.form(),
-         .round = of.epoch_of(kind),
+         .epoch = of.epoch_of(kind),
          .to = this,
          .subject = of.self},
         now);
@@ -217,7 +217,7 @@ frames::command wire::command_for(const claim& of, command_kind kind, master_set
                                  .record = rules_.record_key,
                                  .token = of.token_text()};
     out.to = to;
-    out.item = {.claim = of.self, .round = of.epoch_of(kind)};
+    out.item = {.claim = of.self, .epoch = of.epoch_of(kind)};
     if (kind == command_kind::acquire) {
         out.ttl = of.ttl_of(kind);
         out.fencing = fence_of(of, 0);

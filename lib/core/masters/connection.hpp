@@ -38,7 +38,7 @@ struct sent_command {
     command_kind kind = command_kind::ping;
     command_variant how = command_variant::evalsha; // of commands with several variants
     lock_form form = lock_form::exclusive;          // of the claim
-    std::uint16_t round = 0;  // identifies what the reply belongs to: a round, an attempt, a ticket
+    std::uint16_t epoch = 0;  // identifies what the reply belongs to: a round, an attempt, a ticket
                               // request or a part of a scan
     bool publishes = false;   // the script publishes the removal
     bool shared = false;      // for several locks: the subject is a batch

@@ -15,7 +15,7 @@ namespace redlock::core {
 
 namespace {
 
-// Value of `sent_command::round` for a handshake that starts a new memory record.
+// Value of `sent_command::epoch` for a handshake that starts a new memory record.
 constexpr std::uint16_t restarts_memory = 1;
 
 // The second word of a memory record: its server, and its list of members if that has changed.
@@ -65,8 +65,8 @@ void connection::send_handshake(bool fit, time_point now) {
             has_default             ? 13
             : proposed.list.empty() ? 9
                                     : 12));
-    const std::uint16_t round = restarts_.empty() ? 0 : restarts_memory;
-    send(scratch_, {.kind = command_kind::handshake, .round = round, .record = look}, now);
+    const std::uint16_t epoch = restarts_.empty() ? 0 : restarts_memory;
+    send(scratch_, {.kind = command_kind::handshake, .epoch = epoch, .record = look}, now);
 }
 
 // Formats the arguments by which a script recognizes the memory record.
@@ -124,7 +124,7 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
     fitness_ = judge(info_, rules_, now);
     const auto said = read_handshake(got);
     if (said && said->readable) {
-        if (command.what.round == restarts_memory) {
+        if (command.what.epoch == restarts_memory) {
             restarts_.clear();
         }
         if (said->server_us != 0) {

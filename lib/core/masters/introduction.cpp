@@ -13,7 +13,7 @@ namespace redlock::core {
 
 namespace {
 
-// Value of `sent_command::round` for an INFO that only asks whether a connected server is still fit
+// Value of `sent_command::epoch` for an INFO that only asks whether a connected server is still fit
 // to vote.
 constexpr std::uint16_t checks_fitness = 1;
 
@@ -83,8 +83,8 @@ void connection::ask_for_info(bool checks, time_point now) {
     }
     scratch_.clear();
     append_command(scratch_, {"INFO"});
-    const std::uint16_t round = checks ? checks_fitness : std::uint16_t{0};
-    send(scratch_, {.kind = command_kind::introduce, .round = round}, now);
+    const std::uint16_t epoch = checks ? checks_fitness : std::uint16_t{0};
+    send(scratch_, {.kind = command_kind::introduce, .epoch = epoch}, now);
 }
 
 // Whatever makes a master ineligible may have begun or ended: an operator can change it at any
@@ -112,7 +112,7 @@ bool connection::is_unchanged(const server_info& seen, time_point now) const {
 }
 
 void connection::introduced(const in_flight& command, const reply& answer, time_point now) {
-    const bool checks = command.what.round == checks_fitness;
+    const bool checks = command.what.epoch == checks_fitness;
     if (checks && answer.text.starts_with("BUSY")) {
         return; // so is the reply to every other command
     }

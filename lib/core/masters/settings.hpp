@@ -129,13 +129,13 @@ struct settings {
 
     /// Lease of a ticket in the fair queue: longer than an attempt with its raise. It is renewed
     /// after a quarter of it.
-    std::chrono::milliseconds place_lease() const noexcept {
+    std::chrono::milliseconds ticket_lease() const noexcept {
         return std::max<std::chrono::milliseconds>(std::chrono::seconds(2), 4 * master_timeout);
     }
 
     /// Lease of a writer's intent: longer than an attempt. The writer retries after half of it at
     /// the latest.
-    std::chrono::milliseconds intent_lease() const noexcept { return place_lease(); }
+    std::chrono::milliseconds intent_lease() const noexcept { return ticket_lease(); }
 
     /// Expiry of an unused fencing counter. It must outlive the lease; a missing counter starts
     /// again from the clock.

@@ -28,7 +28,7 @@ struct acquire_call {
         queued,     // not at the front
         scanning,   // searches for free slots of a pool
         attempting, // an attempt is in flight
-        turning,    // at the front, waits for the reply of the fair queue
+        ticketed,   // at the front, waits for the reply of the fair queue
         paused,     // at the front, between two attempts
         finishing,  // failed: the rollback is being sent
     };

@@ -15,7 +15,7 @@ namespace redlock::core {
 struct queue_ticket {
     std::string waiter;                // its name there; empty: none yet
     std::size_t queue_master = nobody; // the master that keeps the queue
-    std::uint16_t round = 0;           // identifies the latest request
+    std::uint16_t epoch = 0;           // identifies the latest request
     bool first = false;                // according to the last reply
     bool again = false;                // notified while a request was in flight
     time_point renewed = never;        // the last request with a reply
@@ -29,7 +29,7 @@ struct queue_ticket {
     void ask(std::size_t master) noexcept {
         queue_master = master;
         again = false;
-        ++round;
+        ++epoch;
     }
     /// The master has the ticket. `is_first`: no other comes before.
     void answered(bool is_first, time_point sent) noexcept {
@@ -53,18 +53,19 @@ struct queue_ticket {
         if (queue_master == nobody) {
             return forever;
         }
-        return renewed == never ? soon : std::max(soon, later(renewed, rules.place_lease() / 4));
+        return renewed == never ? soon : std::max(soon, later(renewed, rules.ticket_lease() / 4));
     }
     /// Whether a lease may be handed off locally to `next`: no other process is first in the fair
     /// queue.
     bool allows(const acquire_options& next, const settings& rules, time_point now) const noexcept {
-        return next.order != fairness::fifo || (first && now < later(renewed, rules.place_lease()));
+        return next.order != fairness::fifo
+               || (first && now < later(renewed, rules.ticket_lease()));
     }
 
     void reset() {
         waiter.clear();
         queue_master = nobody;
-        ++round;
+        ++epoch;
         first = again = false;
         renewed = refused_until = never;
     }

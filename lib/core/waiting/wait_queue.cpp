@@ -95,7 +95,7 @@ acquire_call* wait_queue::hand(const offered_lease& lease, const wait_view& at) 
     if (wants.transferable && !lease.transferable) {
         return nullptr; // a SET of the owner before may be executed late
     }
-    if (wants.fencing != lease.fencing || !place.allows(wants, at.rules, at.now)
+    if (wants.fencing != lease.fencing || !ticket.allows(wants, at.rules, at.now)
         || at.now + needed >= lease.lasts_until) { // `lasts_until` may be `never`
         return nullptr;
     }
@@ -202,7 +202,7 @@ time_point wait_queue::pause(time_point until, const wait_view& at, jitter& rand
     if (at.now >= last_chance) {
         return front.wait_until;
     }
-    const time_point keep_by = place.keep_by(at.rules, later(at.now, at.retry_floor()));
+    const time_point keep_by = ticket.keep_by(at.rules, later(at.now, at.retry_floor()));
     const time_point poll = wrong::sleeps_while_free ? forever : poll_by(at, random);
     return std::min({until, last_chance, keep_by, poll});
 }
@@ -214,7 +214,7 @@ time_point wait_queue::poll_by(const wait_view& at, jitter& random) const noexce
     if (wrong::own_lease_trusted && at.held_until) {
         return forever;
     }
-    if (place.queue_master != nobody) {
+    if (ticket.queue_master != nobody) {
         return forever;
     }
     const bool one_first = front_->ask_arbiter && asks_arbiter(form) && at.arbiter != nobody;
@@ -256,14 +256,15 @@ wait_queue::must_wait(std::uint64_t before, std::chrono::milliseconds left, cons
     front.outcome = errc::contended;
     if (front.last.of.empty() || outage) {
         front.last.reset(at.rules.size());
-        front.last.of[place.queue_master].said = vote::held;
+        front.last.of[ticket.queue_master].said = vote::held;
         if (before == 0) {
-            front.last.set_left(place.queue_master, left);
+            front.last.set_left(ticket.queue_master, left);
         } else {
-            front.last.note(place.queue_master, std::to_string(before) + " before it in the queue");
+            front.last.note(
+                ticket.queue_master, std::to_string(before) + " before it in the queue");
         }
     }
-    if (place.again) {
+    if (ticket.again) {
         return next_step::ask;
     }
     if (front.wait_until <= later(at.now, 2 * at.retry_floor())) {
@@ -272,10 +273,10 @@ wait_queue::must_wait(std::uint64_t before, std::chrono::milliseconds left, cons
     return next_step::wait;
 }
 
-time_point
-wait_queue::turn_by(std::chrono::milliseconds left, const wait_view& at, jitter& random) noexcept {
+time_point wait_queue::ticket_by(
+    std::chrono::milliseconds left, const wait_view& at, jitter& random) noexcept {
     const auto floor = at.retry_floor();
-    time_point due = place.keep_by(at.rules, later(at.now, floor));
+    time_point due = ticket.keep_by(at.rules, later(at.now, floor));
     if (!at.notified) {
         const auto delay = front_->delay.next(floor, at.rules.retry_delay_max, random);
         due = std::min(due, later(at.now, delay));
@@ -297,7 +298,7 @@ void wait_queue::reset() {
     news_.acted_on = news_.again = news_.whole = false;
     outcome_.reset();
     polls_.reset();
-    place.reset();
+    ticket.reset();
     last_.clear();
 }
 

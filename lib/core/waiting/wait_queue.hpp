@@ -4,7 +4,7 @@
 // A wait queue decides what its waiters do next; the engine executes it. It has no access to
 // masters or connections. `wait_view` passes in what it needs.
 //
-// - join, leave: a waiter arrives, or leaves from any place;
+// - join, leave: a waiter arrives, or leaves from any ticket;
 // - due: the pause of the front has ended; failed, refused: its attempt failed;
 // - notified, released: a lock may be free, and the front may wake earlier;
 // - hand: the next owner of a lease that is released in this process;
@@ -78,7 +78,7 @@ public:
     time_point yields_until = never; // other processes go first, after a release of this one, until
                                      // it has asked again
     std::uint64_t others_first = 0;  // how many of them, less those that have released it since
-    queue_ticket place;              // the ticket in the fair queue (`fairness::fifo`)
+    queue_ticket ticket;             // the ticket in the fair queue (`fairness::fifo`)
 
     bool empty() const noexcept { return length_ == 0; }
     std::size_t length() const noexcept { return length_; } // with the front
@@ -88,7 +88,7 @@ public:
     /// \{
     /// Adds a waiter. Returns true if it is the front.
     bool join(acquire_call& one) noexcept;
-    /// Removes a waiter, from any place. Returns true if another one is the front now.
+    /// Removes a waiter, from any ticket. Returns true if another one is the front now.
     bool leave(acquire_call& one) noexcept;
     /// Gives the new front the queue's last outcome. Returns when it retries.
     time_point promoted(const wait_view&);
@@ -155,12 +155,12 @@ public:
     bool acts() const noexcept { return news_.acted_on; }
     /// \}
 
-    /// \name The fair queue, of which `place` is the state
+    /// \name The fair queue, of which `ticket` is the state
     /// \{
     /// Decides the next step while it is not this queue's turn: `before` others come first, or the
-    /// lock is held for `left`. `wait`: subscribe, then pause until `turn_by`.
+    /// lock is held for `left`. `wait`: subscribe, then pause until `ticket_by`.
     next_step must_wait(std::uint64_t before, std::chrono::milliseconds left, const wait_view&);
-    time_point turn_by(std::chrono::milliseconds left, const wait_view&, jitter&) noexcept;
+    time_point ticket_by(std::chrono::milliseconds left, const wait_view&, jitter&) noexcept;
     /// \}
 
     void reset();

@@ -68,8 +68,8 @@ time_point wait_queue::notified(
     news_.acted_on = true;
     others_first -= others_first > 0 ? 1U : 0U;
     news_.again = wrong::notification_dropped ? news_.again : news_.again || asks;
-    if (front.stage == acquire_call::phase::turning) {
-        place.again = true; // the reply may be older
+    if (front.stage == acquire_call::phase::ticketed) {
+        ticket.again = true; // the reply may be older
     }
     if (front.stage != acquire_call::phase::paused) {
         return forever;
@@ -98,8 +98,8 @@ time_point wait_queue::released(
     if (length_ == 0) {
         return forever;
     }
-    if (front_->stage == acquire_call::phase::turning) {
-        place.again = true;
+    if (front_->stage == acquire_call::phase::ticketed) {
+        ticket.again = true;
     } else if (front_->stage != acquire_call::phase::paused) {
         news_.again =
             pool || front_->stage == acquire_call::phase::attempting; // that key may refuse it

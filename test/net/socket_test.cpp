@@ -1,6 +1,6 @@
 // One socket by itself, and a system that refuses to send for once.
-#include "net/link.hpp"
 #include "net/ready_set.hpp"
+#include "net/socket.hpp"
 #include "support/run.hpp"
 #include "support/test.hpp"
 
@@ -42,24 +42,24 @@ extern "C" ssize_t send(int socket, const void* bytes, std::size_t size, int fla
 
 namespace {
 
-class owner_of_one final : public net::link_callbacks {
+class owner_of_one final : public net::socket_callbacks {
 public:
     std::size_t opened = 0;
     std::vector<std::string> closed;
     std::string received;
     std::function<void()> after_all;
 
-    void link_opened(std::size_t) override { ++opened; }
-    void link_closed(std::size_t, std::string_view why) override { closed.emplace_back(why); }
+    void socket_opened(std::size_t) override { ++opened; }
+    void socket_closed(std::size_t, std::string_view why) override { closed.emplace_back(why); }
     void all_received() override { after_all ? after_all() : void(); }
-    void link_received(std::size_t, std::span<const char> bytes) override {
+    void socket_received(std::size_t, std::span<const char> bytes) override {
         received.append(bytes.data(), bytes.size());
     }
-    void link_written(std::size_t, std::size_t) override {}
+    void socket_written(std::size_t, std::size_t) override {}
     void time_came() override {}
 };
 
-// A link to a socket of the test's own.
+// A connection to a socket of the test's own.
 struct pair {
     explicit pair([[maybe_unused]] bool watched) {
         asio::ip::tcp::acceptor acceptor(io, {asio::ip::address_v4::loopback(), 0});
@@ -107,7 +107,7 @@ struct pair {
 #if REDLOCK_LINUX
     std::optional<net::ready_set> ready;
 #endif
-    std::optional<net::link> one;
+    std::optional<net::socket> one;
 };
 
 #if REDLOCK_LINUX
@@ -175,7 +175,8 @@ TEST_CASE("what a master said before it closed is read, also after a refused wri
     }
 }
 
-TEST_CASE("a link that is opened again after a refused write tells nothing of the old connection") {
+TEST_CASE(
+    "a socket that is opened again after a refused write tells nothing of the old connection") {
     for (const bool watched : ways) {
         CAPTURE(watched);
         pair p(watched);

@@ -12,12 +12,12 @@
 
 namespace redlock::net {
 
-/// Receives the reports of links, with `guard` held, never from inside a call to a link. Pending
-/// operations share its ownership: it lives as long as an event may arrive.
-class link_callbacks : public std::enable_shared_from_this<link_callbacks> {
+/// Receives the reports of sockets, with `guard` held, never from inside a call to a socket.
+/// Pending operations share its ownership: it lives as long as an event may arrive.
+class socket_callbacks : public std::enable_shared_from_this<socket_callbacks> {
 public:
-    /// Held during every access to the owner or its links. A mutex, because sections are short and
-    /// a strand costs more per completion.
+    /// Held during every access to the owner or its sockets. A mutex, because sections are short
+    /// and a strand costs more per completion.
     mutable std::mutex guard;
 
     /// Calls to the code of the caller, which must not be made with the guard held.
@@ -27,7 +27,7 @@ public:
     /// alive until the end of the scope.
     class section {
     public:
-        explicit section(link_callbacks& owner) : owner_(owner), lock_(owner.guard) {}
+        explicit section(socket_callbacks& owner) : owner_(owner), lock_(owner.guard) {}
         section(const section&) = delete;
         section& operator=(const section&) = delete;
         ~section() {
@@ -40,21 +40,21 @@ public:
         }
 
     private:
-        link_callbacks& owner_;
+        socket_callbacks& owner_;
         std::unique_lock<std::mutex> lock_;
     };
 
-    virtual void link_opened(std::size_t master) = 0;
-    virtual void link_closed(std::size_t master, std::string_view why) = 0;
+    virtual void socket_opened(std::size_t master) = 0;
+    virtual void socket_closed(std::size_t master, std::string_view why) = 0;
     /// Followed by `all_received`, once for all masters whose bytes came together.
-    virtual void link_received(std::size_t master, std::span<const char> bytes) = 0;
+    virtual void socket_received(std::size_t master, std::span<const char> bytes) = 0;
     virtual void all_received() = 0;
-    virtual void link_written(std::size_t master, std::size_t bytes) = 0;
+    virtual void socket_written(std::size_t master, std::size_t bytes) = 0;
     /// The requested time has come. May be called early.
     virtual void time_came() = 0;
 
 protected:
-    ~link_callbacks() = default;
+    ~socket_callbacks() = default;
 };
 
 } // namespace redlock::net

@@ -1,8 +1,8 @@
-// How a link connects: the look-up of the name, its addresses in turn, the TLS handshake.
+// How a socket connects: the look-up of the name, its addresses in turn, the TLS handshake.
 
-#include "link.hpp"
 #include "open_socket.hpp"
 #include "settings_file.hpp"
+#include "socket.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/address.hpp>
@@ -19,7 +19,7 @@ namespace redlock::net {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-void link::open() {
+void socket::open() {
     close();
     channel_ = std::make_shared<channel>(io_);
     if (where_.transport == transport::unix_socket) {
@@ -39,7 +39,7 @@ void link::open() {
 
 // A look-up blocks a thread of Asio, never the loop. A look-up that hangs cannot be stopped. Its
 // late result is ignored, because `channel_` is another one by then.
-void link::resolve() {
+void socket::resolve() {
     resolver_.async_resolve(
         where_.host,
         std::to_string(where_.port),
@@ -57,7 +57,7 @@ void link::resolve() {
         }));
 }
 
-void link::connect(std::size_t candidate) {
+void socket::connect(std::size_t candidate) {
     order_.trying(channel_->candidates, candidate);
     channel_->used = candidate;
     auto tried = guarded([this, candidate](const error_code& error) {
@@ -79,7 +79,7 @@ void link::connect(std::size_t candidate) {
     channel_->plain.async_connect(channel_->candidates[candidate], std::move(tried));
 }
 
-void link::connected() {
+void socket::connected() {
     error_code error;
     if (where_.transport != transport::unix_socket) {
         channel_->plain.set_option(asio::ip::tcp::no_delay(true), error);
@@ -115,7 +115,7 @@ void link::connected() {
     opened();
 }
 
-void link::opened() {
+void socket::opened() {
     const auto mine = channel_;
 #if REDLOCK_LINUX
     if (ready_ != nullptr && mine->plain.is_open() && where_.transport != transport::tls) {
@@ -128,7 +128,7 @@ void link::opened() {
     }
 #endif
     mine->open = true;
-    owner_.link_opened(master_);
+    owner_.socket_opened(master_);
     if (mine == channel_ && mine->watched < 0) {
         read();
     }

@@ -1,4 +1,4 @@
-#include "link.hpp"
+#include "socket.hpp"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
@@ -14,13 +14,13 @@ namespace redlock::net {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-link::link(
+socket::socket(
     const asio::any_io_executor& io,
     std::size_t master,
     const endpoint& where,
     tls_files& tls,
     std::string tls_name,
-    link_callbacks& owner)
+    socket_callbacks& owner)
     : io_(io),
       master_(master),
       where_(where),
@@ -29,7 +29,7 @@ link::link(
       owner_(owner),
       resolver_(io) {}
 
-link::channel::~channel() {
+socket::channel::~channel() {
     if (watched >= 0) {
         ::close(watched);
     }
@@ -37,7 +37,7 @@ link::channel::~channel() {
 
 // Resets the connection and drops unsent bytes. Otherwise the system could send them for minutes,
 // and an old command could be executed after those of the next connection.
-void link::close() noexcept {
+void socket::close() noexcept {
     if (channel_) {
         const ::linger nothing{.l_onoff = 1, .l_linger = 0};
         ::setsockopt(descriptor(), SOL_SOCKET, SO_LINGER, &nothing, sizeof nothing);
@@ -45,14 +45,14 @@ void link::close() noexcept {
     finish();
 }
 
-int link::descriptor() noexcept {
+int socket::descriptor() noexcept {
     if (channel_->watched >= 0) {
         return channel_->watched;
     }
     return channel_->plain.is_open() ? channel_->plain.native_handle() : -1;
 }
 
-void link::finish() noexcept {
+void socket::finish() noexcept {
     resolver_.cancel();
     if (channel_) {
         // Without a TLS shutdown: the peer may hang. A socket that reports an error on closing is
@@ -69,7 +69,7 @@ void link::finish() noexcept {
     }
 }
 
-void link::heard() {
+void socket::heard() {
     if (!channel_->heard) {
         channel_->heard = true;
         order_.worked(channel_->candidates[channel_->used]);
@@ -77,7 +77,7 @@ void link::heard() {
 }
 
 #if REDLOCK_LINUX
-void link::ready_to_move() {
+void socket::ready_to_move() {
     const auto mine = channel_;
     if (!mine || mine->watched < 0) {
         return;
@@ -86,7 +86,7 @@ void link::ready_to_move() {
     const ::ssize_t size = ::recv(mine->watched, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (size > 0) {
         heard();
-        owner_.link_received(master_, {buffer.data(), static_cast<std::size_t>(size)});
+        owner_.socket_received(master_, {buffer.data(), static_cast<std::size_t>(size)});
     } else if (size == 0) {
         failed("read", asio::error::eof);
     } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
@@ -97,7 +97,7 @@ void link::ready_to_move() {
     }
 }
 
-void link::write_rest_now() {
+void socket::write_rest_now() {
     channel& mine = *channel_;
     error_code error;
     mine.rest_written += write_now(std::string_view(mine.rest).substr(mine.rest_written), error);
@@ -107,13 +107,13 @@ void link::write_rest_now() {
         mine.writing = false;
         mine.rest.clear();
         ready_->want_room(master_, mine.watched, false);
-        owner_.link_written(master_, std::exchange(mine.rest_written, 0));
+        owner_.socket_written(master_, std::exchange(mine.rest_written, 0));
     }
 }
 #endif
 
 // Writes what the socket takes at once; a full socket is not an error.
-std::size_t link::write_now(std::string_view bytes, error_code& error) {
+std::size_t socket::write_now(std::string_view bytes, error_code& error) {
 #if REDLOCK_LINUX
     if (channel_->watched >= 0) {
         const ::ssize_t size =
@@ -131,7 +131,7 @@ std::size_t link::write_now(std::string_view bytes, error_code& error) {
     return size;
 }
 
-void link::read() {
+void socket::read() {
     auto handler = guarded([this](const error_code& error, std::size_t size) {
         if (error) {
             failed("read", error);
@@ -139,7 +139,7 @@ void link::read() {
         }
         const auto mine = channel_;
         heard();
-        owner_.link_received(master_, {mine->read_buffer.data(), size});
+        owner_.socket_received(master_, {mine->read_buffer.data(), size});
         owner_.all_received();
         if (mine == channel_) {
             read();
@@ -154,7 +154,7 @@ void link::read() {
     channel_->plain.async_read_some(asio::buffer(channel_->read_buffer), std::move(handler));
 }
 
-std::size_t link::write(std::string& bytes) {
+std::size_t socket::write(std::string& bytes) {
     if (!writable() || bytes.empty()) {
         return 0;
     }
@@ -183,7 +183,7 @@ std::size_t link::write(std::string& bytes) {
     return written;
 }
 
-void link::write_rest() {
+void socket::write_rest() {
     channel_->writing = true;
 #if REDLOCK_LINUX
     if (channel_->watched >= 0) {
@@ -198,7 +198,7 @@ void link::write_rest() {
         }
         channel_->writing = false;
         channel_->rest.clear();
-        owner_.link_written(master_, size);
+        owner_.socket_written(master_, size);
     });
 #if REDLOCK_HAS_TLS
     if (channel_->secure) {
@@ -209,25 +209,25 @@ void link::write_rest() {
     asio::async_write(channel_->plain, asio::buffer(channel_->rest), std::move(handler));
 }
 
-void link::failed(std::string_view what, const error_code& error, const std::string& more) {
+void socket::failed(std::string_view what, const error_code& error, const std::string& more) {
     const error_code write_error = channel_->write_error;
     failed(write_error ? why_failed("write", write_error) : why_failed(what, error) + more);
 }
 
-void link::failed(const std::string& why) {
+void socket::failed(const std::string& why) {
     close();
-    owner_.link_closed(master_, why);
+    owner_.socket_closed(master_, why);
 }
 
 // Called from inside a call of the owner, which must not be called back. Nothing more is written,
 // because replies would no longer match their commands.
-void link::refused(const error_code& error) noexcept {
+void socket::refused(const error_code& error) noexcept {
     channel_->write_error = error;
     channel_->writing = true;
     ::shutdown(descriptor(), SHUT_RD); // the read must end even if the master still has it open
 }
 
-std::string link::why_failed(std::string_view what, const error_code& error) const {
+std::string socket::why_failed(std::string_view what, const error_code& error) const {
     const bool closed = error == asio::error::eof || error == asio::error::broken_pipe;
     if (!closed && error != asio::error::connection_reset) {
         return (std::string(what) + ": " + error.message()).append(advice_on_tls(error));

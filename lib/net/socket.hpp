@@ -4,9 +4,9 @@
 #pragma once
 
 #include "address_order.hpp"
-#include "link_callbacks.hpp"
 #include "platform.hpp"
 #include "ready_set.hpp"
+#include "socket_callbacks.hpp"
 #include "tls.hpp"
 
 #include <redlock/config.hpp>
@@ -26,16 +26,16 @@
 
 namespace redlock::net {
 
-class link {
+class socket {
 public:
     /// `tls_name` is the name to verify in the master's certificate; used with `tls` only.
-    link(
+    socket(
         const boost::asio::any_io_executor& io,
         std::size_t master,
         const endpoint& where,
         tls_files& tls,
         std::string tls_name,
-        link_callbacks& owner);
+        socket_callbacks& owner);
 
 #if REDLOCK_LINUX
     /// Registers sockets without TLS with `ready`, which calls `ready_to_move`.
@@ -46,7 +46,7 @@ public:
     void ready_to_move();
 #endif
 
-    /// Connects. The result is `link_opened` or `link_closed`.
+    /// Connects. The result is `socket_opened` or `socket_closed`.
     void open();
     /// Closes the connection or the attempt, and drops unsent bytes. Reports nothing afterwards.
     void close() noexcept;
@@ -54,7 +54,7 @@ public:
     void finish() noexcept;
     /// Writes what the socket takes of `bytes` at once, keeps the rest to be written later, and
     /// leaves `bytes` empty. Does nothing while the rest of an earlier call is being written.
-    /// Returns how much was written at once; `link_written` reports the rest.
+    /// Returns how much was written at once; `socket_written` reports the rest.
     std::size_t write(std::string& bytes);
     /// Whether `write` would take anything.
     bool writable() const noexcept {
@@ -62,7 +62,7 @@ public:
     }
 
 private:
-    using socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol>;
+    using stream = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol>;
     using resolver = boost::asio::ip::tcp::resolver;
     using address = boost::asio::generic::stream_protocol::endpoint;
 
@@ -71,10 +71,10 @@ private:
         explicit channel(const boost::asio::any_io_executor& io) : plain(io) {}
         ~channel();
 
-        socket plain;
+        stream plain;
         int watched = -1; // the descriptor if `ready_set` watches it instead of Asio
 #if REDLOCK_HAS_TLS
-        std::optional<boost::asio::ssl::stream<socket&>> secure;
+        std::optional<boost::asio::ssl::stream<stream&>> secure;
 #endif
         std::vector<address> candidates;
         std::size_t used = 0; // index of the candidate in use
@@ -114,7 +114,7 @@ private:
     auto guarded(F f) {
         return [this, owner = owner_.shared_from_this(), mine = channel_, f = std::move(f)](
                    const auto&... arguments) mutable {
-            const link_callbacks::section lock(*owner);
+            const socket_callbacks::section lock(*owner);
             if (mine == channel_) {
                 f(arguments...);
             }
@@ -126,7 +126,7 @@ private:
     endpoint where_;
     tls_files& tls_;
     std::string tls_name_;
-    link_callbacks& owner_;
+    socket_callbacks& owner_;
     resolver resolver_;
     address_order<address> order_;
 #if REDLOCK_LINUX
