@@ -40,7 +40,9 @@ struct site {
         one.wake.due = due;
         return one;
     }
-    wait_view view() const { return {rules, now, round_trip, arbiter, notified, true, held_until}; }
+    wait_view view() const {
+        return {rules, now, round_trip, arbiter, notified, true, held_until, rules.quorum()};
+    }
 
     /// The smallest and the largest of what is drawn.
     template <typename F>

@@ -102,7 +102,7 @@ void engine::try_it(acquire_call& wanted, time_point now, std::string_view token
     }
     timers_.set(wanted.wake, attempt.begin(at(now)));
     const bool asks_one = wanted.ask_arbiter && asks_arbiter(wanted.form)
-                          && (mine == nullptr || !mine->all_due({rules_, now}));
+                          && (mine == nullptr || !mine->all_due(view_of(*mine, now)));
     ask(wanted, attempt, asks_one ? masters_.arbiter_of(attempt.key()) : nobody, now);
     if (!attempt.asked_all()) {
         // The arbiter only saves commands: if it is slow, go on without it.

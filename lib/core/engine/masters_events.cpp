@@ -52,7 +52,8 @@ void engine::voters_changed(const admission_change& change, time_point now) {
     if (change.ready) {
         outage_reported_ = false;
         for_each_front([&](acquire_call& front) {
-            wake(*front.queue, front.queue->outage_over({rules_, now}, random_));
+            wait_queue& mine = *front.queue;
+            wake(mine, mine.outage_over(view_of(mine, now), random_));
         });
     }
 }

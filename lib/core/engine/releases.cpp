@@ -48,7 +48,7 @@ acquire_call* engine::next_owner(claim& lease, time_point now) {
         offer.slots = static_cast<std::uint32_t>(lease.slots().size());
         offer.highest = lease.slots().back();
     }
-    acquire_call* const chosen = mine->hand(offer, {rules_, now, masters_.round_trip()});
+    acquire_call* const chosen = mine->hand(offer, view_of(*mine, now));
     if (chosen != nullptr) {
         since = since == never ? now : since;
     }
@@ -68,7 +68,7 @@ void engine::lease_ended(const claim& lease, time_point now) {
         return;
     }
     const time_point since = lease.is_slot() ? lease.handed_since() : mine->handed_since;
-    wake(*mine, mine->released(release, since, others_until, {rules_, now, masters_.round_trip()}));
+    wake(*mine, mine->released(release, since, others_until, view_of(*mine, now)));
     end_if_unused(*mine);
 }
 

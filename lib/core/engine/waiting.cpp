@@ -24,7 +24,7 @@ wait_view engine::view_of(const wait_queue& waiters, time_point now) {
         .notified = masters_.notified_by_quorum(),
         .ready = masters_.ready(),
         .held_until = holder != nullptr ? std::optional(holder->acts_until()) : std::nullopt,
-        .quorum = masters_.majority()};
+        .majority = masters_.majority()};
 }
 
 // The lease of this process that a queue waits for, or null. A lost lease counts until its holder

@@ -141,7 +141,7 @@ std::optional<time_point> wait_queue::failed(
     if (granted > 0) {
         // Split: the waiters with the fewest votes wait the longest. If it stays split, an owner
         // holds only a majority, for example since another master has returned.
-        const auto missing = static_cast<std::int64_t>(at.quorum - granted);
+        const auto missing = static_cast<std::int64_t>(at.majority - granted);
         const auto once = random.between(missing * floor, (missing + 1) * floor);
         const std::chrono::nanoseconds longest = at.rules.retry_delay_max;
         const auto delay = std::max(once, std::min(once * (1 << front.splits), longest));

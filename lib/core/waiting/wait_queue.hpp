@@ -39,12 +39,12 @@ namespace redlock::core {
 struct wait_view {
     const settings& rules;
     time_point now;
-    std::chrono::nanoseconds round_trip{0};    // of a majority; 0: unknown
-    std::size_t arbiter = nobody;              // the master that is asked first for this lock
-    bool notified = false;                     // a majority publishes releases
-    bool ready = true;                         // a majority may vote
-    std::optional<time_point> held_until = {}; // by a lease of this process, if any
-    std::size_t quorum = rules.quorum();       // the number of votes that is needed
+    std::chrono::nanoseconds round_trip;  // of a majority; 0: unknown
+    std::size_t arbiter;                  // the master that is asked first for this lock
+    bool notified;                        // a majority publishes releases
+    bool ready;                           // a majority may vote
+    std::optional<time_point> held_until; // by a lease of this process, if any
+    std::size_t majority;                 // the number of votes that is needed
 
     /// Minimum pause between two attempts.
     std::chrono::nanoseconds retry_floor() const noexcept {

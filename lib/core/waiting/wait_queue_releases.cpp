@@ -48,7 +48,7 @@ time_point wait_queue::notified(
     // always needs a majority.
     const bool decides = !pool && (master == at.arbiter || at.arbiter == nobody);
     const auto told = static_cast<std::size_t>(std::popcount(news_.heard));
-    if (!decides && told < at.quorum) {
+    if (!decides && told < at.majority) {
         if (front.stage != acquire_call::phase::paused || news_.acted_on) {
             return forever;
         }
@@ -57,9 +57,9 @@ time_point wait_queue::notified(
     }
     // The arbiter's notification still counts after a majority's: the attempt may have reached the
     // arbiter before the release.
-    if (news_.acted_on && !(decides && told > at.quorum)) {
+    if (news_.acted_on && !(decides && told > at.majority)) {
         // It may also have reached the other masters before the release. A majority has it now.
-        if (decides || told != at.quorum) {
+        if (decides || told != at.majority) {
             return forever;
         }
         news_.whole = !was_split || front.stage != acquire_call::phase::paused;
