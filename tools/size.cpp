@@ -26,7 +26,7 @@ struct size_wishes {
     double availability = 99.9; // per cent
     std::vector<std::size_t> masters{1, 2, 3, 4, 5, 7, 9};
     milliseconds ttl = redlock::default_ttl;
-    milliseconds stop_margin{0};
+    milliseconds stop_margin = redlock::default_stop_margin;
 };
 
 // Rounded to a useful unit: nobody needs the seconds of a month.
@@ -68,7 +68,7 @@ std::string text_of_times(const redlock::lease_times& times, const size_wishes& 
          fmt::format(
              "the ttl minus {} for clocks and {} to stop",
              whole(times.drift),
-             whole(wanted.stop_margin))},
+             whole(times.validity - times.held))},
         {"renewed after " + whole(times.renewal_earliest) + " to " + whole(times.renewal_latest),
          "while it is held"},
         {"survives " + whole(times.outage_survived), "without a majority; then it is lost"},
@@ -155,7 +155,8 @@ void add_size(command_line& to) {
         ->type_name("N,...")
         ->default_str("1,2,3,4,5,7,9");
     add_ttl(app, wanted->ttl, "Duration of the lease");
-    add_duration(app, "--stop-margin", wanted->stop_margin, "Time that your work needs to stop");
+    add_duration(app, "--stop-margin", wanted->stop_margin, "Time that your work needs to stop")
+        ->default_str("a tenth of the ttl, at most 1s");
     to.when(app, [wanted, &to] { return size(*wanted, to.common); });
 }
 

@@ -28,8 +28,9 @@ struct election_options {
     /// `election`). Range: as in `acquire_options`. Default: `default_ttl`.
     std::chrono::milliseconds ttl{default_ttl};
     /// Time before the end of the lease at which the leader is signalled to stop. Choose it
-    /// longer than the work needs to stop. Range: as in `acquire_options`. Default: 1 s.
-    std::chrono::milliseconds stop_margin{1'000};
+    /// longer than the work needs to stop. Range: as in `acquire_options`. Default:
+    /// `default_stop_margin`.
+    std::chrono::milliseconds stop_margin{default_stop_margin};
     /// Maximum time that a candidate waits. Default: forever.
     wait_for wait{wait_for::forever()};
     /// Maximum total length of a term. After it the term is lost with

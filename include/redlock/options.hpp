@@ -106,6 +106,10 @@ std::string_view to_string(lock_mode) noexcept;
 /// The default lease: the smaller of 10 s and the longest one, `health::max_ttl`.
 inline constexpr std::chrono::milliseconds default_ttl = std::chrono::milliseconds::min();
 
+/// The default `stop_margin`: a tenth of the ttl, or of `max_hold` if that is shorter; 1 s at most.
+/// An extension with another ttl changes it.
+inline constexpr std::chrono::milliseconds default_stop_margin = std::chrono::milliseconds::min();
+
 /// Options of one acquire. Trivially destructible on purpose: g++ 12 destroys other aggregates
 /// twice if they are temporaries in a `co_await` statement (see docs/compilers.md).
 struct acquire_options {
@@ -129,8 +133,10 @@ struct acquire_options {
 
     /// Time before the end of the lease at which the holder is signalled to stop. `held()` is false
     /// from then on, and the masters keep the lock until the holder lets go of it or the lease
-    /// ends. Range: 0 up to the ttl; see `ttl`. Default: 0.
-    std::chrono::milliseconds stop_margin{0};
+    /// ends. Choose it longer than the work needs to stop. With 0 the signal comes at the end of
+    /// the lease, or later if the thread is busy. Range: 0 up to the ttl; see `ttl`. Default:
+    /// `default_stop_margin`.
+    std::chrono::milliseconds stop_margin{default_stop_margin};
 
     /// Whether the library extends the lock automatically. Default: automatic.
     renewal renew{renewal::automatic};

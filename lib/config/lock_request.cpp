@@ -63,13 +63,14 @@ check_options(const acquire_options& options, const config& config, milliseconds
         return valid;
     }
     for (const auto& [name, margin] :
-         {std::pair("min_validity", options.min_validity), {"stop_margin", options.stop_margin}}) {
+         {std::pair("min_validity", options.min_validity),
+          {"stop_margin", core::chosen_margin_of(options)}}) {
         if (validation valid = outside(name, margin, milliseconds(0), options.ttl); !valid) {
             return valid;
         }
     }
     const milliseconds needed =
-        drift_during(options.ttl, config) + options.stop_margin + options.min_validity;
+        drift_during(options.ttl, config) + core::chosen_margin_of(options) + options.min_validity;
     if (options.ttl <= needed) {
         return not_allowed(options.ttl, config, longest, needed);
     }
@@ -92,7 +93,7 @@ check_options(const acquire_options& options, const config& config, milliseconds
             return only_with("mode shared", "fencing", "on", "off");
         }
     }
-    const auto unusable = std::max(options.stop_margin, options.min_validity);
+    const auto unusable = std::max(core::stop_margin_of(options), options.min_validity);
     if (options.max_hold.count() < 0
         || (options.max_hold.count() > 0 && options.max_hold <= unusable)) {
         return invalid_value{

@@ -31,18 +31,20 @@ double quorum_downtime(std::size_t masters, double each_down) noexcept {
     return std::min(sum, 1.0);
 }
 
-lease_times times_of(const config& configuration, const acquire_options& options) {
+lease_times times_of(const config& configuration, const acquire_options& given) {
     const core::settings rules = detail::settings_of(configuration);
     // Of a quorum that is founded with this configuration.
     const bool is_set = configuration.max_ttl.count() != 0;
     const std::chrono::milliseconds longest =
         is_set ? configuration.max_ttl : rules.founding_max_ttl;
-    const std::chrono::milliseconds lease = detail::effective_ttl(options.ttl, longest);
+    acquire_options options = given;
+    const std::chrono::milliseconds lease = detail::effective_ttl(given.ttl, longest);
+    options.ttl = lease;
     const lease_times::duration ttl = lease;
     lease_times out;
     out.drift = rules.drift.of(lease);
     out.validity = ttl - out.drift;
-    out.held = out.validity - options.stop_margin;
+    out.held = out.validity - core::stop_margin_of(options);
     out.renewal_latest = core::renewal_period(lease);
     out.renewal_earliest = out.renewal_latest - core::renewal_spread(lease);
     out.outage_survived = out.held - out.renewal_latest;

@@ -238,6 +238,7 @@ def _(quorum):
     equal((report['lease']['held_ms'], report['lease']['quarantine_ms']), (8898, 31602))
     text = ended(quorum.run('size', env={'REDLOCK_MAX_TTL': '20s'}), 0).stdout
     contains(text, 'quarantine 21s402ms')
+    contains(text, 'and 1s to stop')
     result = quorum.run('size', '--ttl', '20s', '--max-ttl', '10s')
     contains(ended(result, CONFIGURATION).stderr, 'ttl')
     ended(quorum.run('size', '--count', '0'), USAGE)

@@ -36,7 +36,11 @@ struct site : unit::claim_site {
             it.votes.of[i].said = granted;
             it.votes.of[i].confirm(i == 0 ? t0 + 9s : t0 + 8s);
         }
-        it.hold(with.how, t0 + 8s, with.limit, at());
+        acquire_options how = with.how;
+        if (how.stop_margin == redlock::default_stop_margin) {
+            how.stop_margin = {};
+        }
+        it.hold(how, t0 + 8s, with.limit, at());
     }
 
     void replies(const std::vector<vote>& votes, steps last) {
@@ -348,7 +352,7 @@ TEST_CASE("lease: an extension that is open at a local handoff goes on for the n
     one.now += 1ms;
     CHECK(one.it.hand_to({}, {.ttl = 9s}, one.at()) == won);
     one.hear({extended(0, granted)});
-    one.it.hold({}, t0 + 8s, forever, one.at());
+    one.it.hold({.stop_margin = {}}, t0 + 8s, forever, one.at());
     CHECK(one.it.next_due(one.now) == t0 + 100ms);
     CHECK(one.due(t0 + 100ms) == over);
     CHECK(!one.it.extending());
@@ -361,7 +365,7 @@ TEST_CASE("lease: what limited the owner before does not limit the next") {
     for (int i = 1; i < 400; ++i) {
         if (i % 20 == 0) {
             one.it.hand_to({}, {.ttl = 9s}, one.at());
-            one.it.hold({}, t0 + 8s, forever, one.at());
+            one.it.hold({.stop_margin = {}}, t0 + 8s, forever, one.at());
         }
         one.it.give_up_round(one.at());
         CHECK((i % 20 != 0 || one.it.next_due(t0) <= t0 + 15ms)); // not the delay of that one

@@ -405,7 +405,8 @@ TEST_CASE("a ttl that the drift uses up is refused, whatever its size") {
 }
 
 TEST_CASE("the margins of an acquire are within its ttl") {
-    for (const milliseconds bad : {-1ms, 10'001ms, milliseconds::max(), milliseconds::min()}) {
+    constexpr milliseconds least = milliseconds::min() + 1ms; // that itself is the default
+    for (const milliseconds bad : {-1ms, 10'001ms, milliseconds::max(), least}) {
         check_refused(
             options([&](acquire_options& it) { it.min_validity = bad; }),
             {"min_validity is " + ms(bad), "0 ms to 10000 ms"});
@@ -413,6 +414,12 @@ TEST_CASE("the margins of an acquire are within its ttl") {
             options([&](acquire_options& it) { it.stop_margin = bad; }),
             {"stop_margin is " + ms(bad), "0 ms to 10000 ms"});
     }
+}
+
+TEST_CASE("the default margin is never the reason for a refusal") {
+    check_accepted(options([](acquire_options& it) { it.ttl = 5ms; }));
+    check_accepted(options([](acquire_options& it) { it.min_validity = 9'897ms; }));
+    check_accepted(options([](acquire_options& it) { it.max_hold = 1ms; }));
 }
 
 TEST_CASE("a wait and a hold are not negative, and a hold is longer than its margin") {

@@ -35,6 +35,50 @@ TEST_CASE("a lock is held until its lease, the drift and the stop margin are ove
     }
 }
 
+TEST_CASE("by default a lock is lost a tenth of its ttl before its end, at most a second") {
+    struct row {
+        milliseconds ttl;
+        milliseconds max_hold;
+        milliseconds margin;
+    };
+    for (const row& one : std::vector<row>{
+             {10s, 0s, 1s},
+             {30s, 0s, 1s},
+             {2s, 0s, 200ms},
+             {19ms, 0s, 1ms},
+             {9ms, 0s, 0s},
+             {10s, 3s, 300ms},
+             {2s, 1h, 200ms}}) {
+        CAPTURE(one.ttl.count(), one.max_hold.count());
+        started_quorum it(3);
+        it.usual_margins = true;
+        acquire_options options = once();
+        options.ttl = one.ttl;
+        options.max_hold = one.max_hold;
+        const answer got = it.acquire_now(options);
+        CHECK(got.held_until == got.deadline - one.margin);
+        CHECK(it.is_lost_at(got, got.held_until));
+    }
+}
+
+TEST_CASE("the default margin follows the ttl of an extension, and a chosen one stays") {
+    for (const auto& [first, then, margin] :
+         {std::tuple(10s, 2s, 200ms), {2s, 10s, 1'000ms}, {30s, 3s, 300ms}}) {
+        for (const bool usual : {true, false}) {
+            started_quorum it(3);
+            it.usual_margins = usual;
+            acquire_options options = once();
+            options.ttl = first;
+            const answer got = it.acquire_now(options);
+            const redlock::time_point sent = it.now();
+            it.extend(got, then, 10ms);
+            CHECK(it.extension_errors(got) == errors{{}});
+            const auto deadline = std::max(got.deadline, sent + usable(then)); // never shortened
+            CHECK(it.is_lost_at(got, deadline - (usual ? margin : 0ms)));
+        }
+    }
+}
+
 TEST_CASE("a lock is renewed after a quarter to a third of its ttl, for as long as it is held") {
     started_quorum it(3);
     const redlock::time_point began = it.now();

@@ -194,7 +194,7 @@ TEST_CASE("the log of the masters: each line names its master and says what happ
 TEST_CASE("a report describes votes, and counts claims by their phase") {
     parts_site it;
     claim& lease = it.asking("p:{r}");
-    lease.hold({.renew = renewal::off}, it.now + 9s, forever, it.at());
+    lease.hold({.stop_margin = {}, .renew = renewal::off}, it.now + 9s, forever, it.at());
     lease.votes.of[1].said = vote::held;
     const auto votes = describe(lease.votes, it.rules, it.masters, it.now);
     REQUIRE(votes.size() == 3);

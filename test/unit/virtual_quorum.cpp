@@ -235,10 +235,17 @@ void virtual_quorum::close(std::size_t link) {
     links_[link] = {};
 }
 
+acquire_options virtual_quorum::exact(acquire_options options) const {
+    if (options.stop_margin == redlock::default_stop_margin && !usual_margins) {
+        options.stop_margin = 0ms;
+    }
+    return options;
+}
+
 std::uint64_t virtual_quorum::acquire(
     const acquire_options& options, std::string_view resource, nanoseconds then) {
     const std::uint64_t cookie = next_cookie_++;
-    operations_[cookie] = engine.acquire({cookie, resource, options}, now_);
+    operations_[cookie] = engine.acquire({cookie, resource, exact(options)}, now_);
     pass(then);
     return cookie;
 }
@@ -246,7 +253,7 @@ std::uint64_t virtual_quorum::acquire(
 std::uint64_t virtual_quorum::attach(
     const acquire_options& options, std::string_view token, std::string_view resource) {
     const std::uint64_t cookie = next_cookie_++;
-    operations_[cookie] = engine.acquire({cookie, resource, options, token, true}, now_);
+    operations_[cookie] = engine.acquire({cookie, resource, exact(options), token, true}, now_);
     return cookie;
 }
 
@@ -254,7 +261,7 @@ std::uint64_t virtual_quorum::acquire_slot(
     const acquire_options& options, std::uint32_t slots, std::string_view pool) {
     const std::uint64_t cookie = next_cookie_++;
     operations_[cookie] = engine.acquire(
-        {.cookie = cookie, .resource = pool, .options = options, .slots = slots}, now_);
+        {.cookie = cookie, .resource = pool, .options = exact(options), .slots = slots}, now_);
     return cookie;
 }
 
@@ -266,7 +273,7 @@ std::uint64_t virtual_quorum::acquire_form(
     operations_[cookie] = engine.acquire(
         {.cookie = cookie,
          .resource = resource,
-         .options = options,
+         .options = exact(options),
          .form = form,
          .resources = several ? std::span(resources) : std::span<const std::string>()},
         now_);

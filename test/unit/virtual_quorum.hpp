@@ -80,6 +80,7 @@ public:
     /// `f` happens at that moment, before the timers of that moment.
     void at(time_point when, std::function<void()> f) { queue_.emplace(when, std::move(f)); }
     /// At one and the same moment, timers come before what the network brings.
+    bool usual_margins = false; // else a lease without a `stop_margin` of its own has none
     bool timers_first = false;
     /// \}
 
@@ -299,6 +300,7 @@ private:
     void on_path(std::size_t link, time_point when, std::function<void()> f);
 
     using claim_name = std::pair<std::uint32_t, std::uint32_t>;
+    acquire_options exact(acquire_options options) const;
     static claim_name name_of(redlock::core::handle<redlock::core::claim> name) {
         return {name.index, name.generation};
     }

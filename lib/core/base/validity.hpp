@@ -10,7 +10,9 @@
 #include "decisions.hpp"
 
 #include <redlock/clock.hpp>
+#include <redlock/options.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstddef>
@@ -118,6 +120,21 @@ static_assert(later(time_point{}, std::chrono::milliseconds::max()) == forever);
 inline time_point
 guaranteed_until(time_point sent, std::chrono::milliseconds ttl, drift_bound drift) noexcept {
     return wrong::no_drift ? sent + ttl : sent + ttl - drift.of(ttl);
+}
+
+/// The `stop_margin` of a lease that ends after `lasts`, unless its holder chose another.
+constexpr std::chrono::milliseconds usual_margin(std::chrono::milliseconds lasts) noexcept {
+    return std::min(lasts / 10, std::chrono::milliseconds(1'000));
+}
+constexpr std::chrono::milliseconds stop_margin_of(const acquire_options& options) noexcept {
+    return options.stop_margin != default_stop_margin ? options.stop_margin
+           : options.max_hold.count() > 0 ? usual_margin(std::min(options.ttl, options.max_hold))
+                                          : usual_margin(options.ttl);
+}
+/// What a ttl must leave room for: a margin that the holder chose.
+constexpr std::chrono::milliseconds chosen_margin_of(const acquire_options& options) noexcept {
+    return options.stop_margin == default_stop_margin ? std::chrono::milliseconds(0)
+                                                      : options.stop_margin;
 }
 
 /// Latest time of a renewal after the last extension: a third of the ttl, which leaves time for two

@@ -229,7 +229,7 @@ void engine::win(acquire_call& wanted, claim& attempt, time_point now) {
         hold_limit);
     const auto needed = wrong::handoff_past_deadline && began != attempt.asked_at()
                             ? -wanted.options.ttl
-                            : std::max(options.min_validity, options.stop_margin);
+                            : std::max(options.min_validity, stop_margin_of(options));
     if (now + needed >= lasts_until) { // `lasts_until` may be `never`
         fail(wanted, attempt, errc::validity_exhausted, now);
         return;

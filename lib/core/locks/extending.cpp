@@ -164,6 +164,9 @@ steps claim::judge(const circumstances& at) {
     }
     round.confirmed = won && at.rules.guarded() && !round.healing;
     round.heals = won && (round.heals || round.confirmed);
+    if (won && held_.usual_margin) {
+        held_.stop_margin = shortened(usual_margin(round.ttl));
+    }
     const steps moved = move_deadline(at);
     if (has(moved, steps::stop)) {
         return moved;

@@ -48,7 +48,8 @@ void claim::hold(
         &held_,
         held_state{
             .renew = options.renew,
-            .stop_margin = shortened(options.stop_margin),
+            .usual_margin = options.stop_margin == default_stop_margin,
+            .stop_margin = shortened(stop_margin_of(options)),
             .since = at.now,
             .deadline = deadline,
             .next_at = next_at});

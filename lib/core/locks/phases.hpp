@@ -42,7 +42,8 @@ struct asking_state {
 struct held_state {
     renewal renew = renewal::automatic;
     loss_reason loss = loss_reason::none;
-    bool extended = false; // the result of the last round
+    bool extended = false;     // the result of the last round
+    bool usual_margin = false; // it follows the ttl
     short_ttl stop_margin{};
     time_point since = never;
     time_point deadline = never;

@@ -84,7 +84,7 @@ struct acquire_call {
             return false;
         }
         options.ttl = limit;
-        return limit > drift.of(limit) + options.stop_margin + options.min_validity;
+        return limit > drift.of(limit) + chosen_margin_of(options) + options.min_validity;
     }
 
     void reset() {

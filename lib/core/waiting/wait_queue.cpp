@@ -82,10 +82,10 @@ acquire_call* wait_queue::hand(const offered_lease& lease, const wait_view& at) 
         wants.renew == renewal::automatic
             ? wants.ttl / 2
             : wants.ttl - wants.ttl / 20 - at.rules.drift.of(wants.ttl);
-    const auto needed =
-        wrong::handoff_past_deadline
-            ? std::chrono::nanoseconds(-lease.ttl)
-            : std::max<std::chrono::nanoseconds>({wants.min_validity, wants.stop_margin, for_ttl});
+    const auto needed = wrong::handoff_past_deadline
+                            ? std::chrono::nanoseconds(-lease.ttl)
+                            : std::max<std::chrono::nanoseconds>(
+                                {wants.min_validity, stop_margin_of(wants), for_ttl});
     if (lease.slots != 0 && (lease.slots != next.wants || lease.highest >= next.slots)) {
         return nullptr; // it wants another number of slots, or a smaller pool
     }
