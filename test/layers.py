@@ -51,7 +51,6 @@ PRIMITIVES_BESIDE_THE_API = {
     'admin_connection.cpp': {'lib/net', 'lib/core'},
     'blocking_mutex.cpp': {'lib/manager'},
     'election.cpp': {'lib/manager'},
-    'fenced.cpp': {'lib/core'},
     'procedure.hpp': {'lib/manager'},
     'redis_lock.cpp': {'lib/manager', 'lib/config'},
     'reentrant_mutex.cpp': {'lib/manager'},

@@ -1,6 +1,3 @@
-#include "core/bytes/keys.hpp"
-#include "core/bytes/sha1.hpp"
-
 #include <redlock/fenced.hpp>
 
 #include <boost/system/errc.hpp>
@@ -55,7 +52,6 @@ constexpr auto fenced_set_text = [] {
     }
     return whole;
 }();
-constexpr core::sha1_digest fenced_set_digest({fenced_set_text.data(), fenced_set_text.size()});
 
 constexpr bool is_token(std::uint64_t token) noexcept {
     return token >= 1 && token <= fencing_token_max;
@@ -121,13 +117,15 @@ void fence_guard::require(std::uint64_t token) {
 fence_key fence_key::for_key(std::string_view key) {
     constexpr std::string_view suffix = ":highest-token";
     std::string name(key);
-    if (core::hash_part(key) == key) {
-        name = "{" + name + "}";
-        if (core::hash_part(name) != key) {
+    const std::size_t opens = key.find('{');
+    const std::size_t closes = key.find('}', opens);
+    if (closes == std::string_view::npos || closes == opens + 1) { // no hash tag
+        if (key.empty() || key.find('}') != std::string_view::npos) {
             throw std::invalid_argument(
-                "no fence can be named after the key '" + std::string(key)
+                "no fence can be named after the key '" + name
                 + "': it is empty, or has a '}' but no hash tag; name the fence yourself");
         }
+        name = "{" + name + "}";
     }
     return {name.append(suffix)};
 }
@@ -161,7 +159,7 @@ void fenced_reply::require(std::uint64_t token) const {
 
 constinit const std::string_view fence_check = check_text;
 constinit const std::string_view fenced_set::script{fenced_set_text.data(), fenced_set_text.size()};
-constinit const std::string_view fenced_set::sha1 = fenced_set_digest;
+constinit const std::string_view fenced_set::sha1 = "56267f8927a83f34a558135b6c0a478c881d22ef";
 
 fenced_set::fenced_set(std::string key) : key_(std::move(key)), fence_(fence_key::for_key(key_)) {}
 
