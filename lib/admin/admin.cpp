@@ -159,21 +159,19 @@ core::recorded_list list_on(connection& master, const std::string& record_key) {
 
 // Whether the holder has no key after it, and what was done.
 std::pair<bool, std::string>
-take_from(connection& master, const std::string& key, const std::string& other, force when) {
+take_from(connection& master, const lock_keys& keys, const std::string& other, force when) {
     const reply seen =
-        checked(master.ask({"GET", key}), "GET", {reply::kind::text, reply::kind::nothing});
+        checked(master.ask({"GET", keys.lock}), "GET", {reply::kind::text, reply::kind::nothing});
     // Without a key the script is sent as well: any server can reply nil, but only Redis runs it.
-    std::string channel;
-    core::assign_channel(channel, key);
     const bool at_once = when == force::at_once;
     const reply done = checked(
         master.ask(
             {"EVAL",
              at_once ? remove_seen : replace_seen,
              "1",
-             key,
+             keys.lock,
              seen.text,
-             at_once ? channel : other}),
+             at_once ? keys.channel : other}),
         "EVAL",
         {reply::kind::number});
     if (done.number < -1 || done.number > 1) {
@@ -220,9 +218,7 @@ force_result force_release(const config& quorum, std::string_view resource, forc
     validate(quorum).value();
     validate_resource(resource).value();
     detail::beyond("when", when, force::at_once).value();
-    std::string key;
-    core::assign_lock_key(key, quorum.key_prefix, resource);
-    const std::string record_key = core::record_key(quorum.key_prefix);
+    const lock_keys keys = keys_of(quorum, resource);
     const std::string token = new_token();
     core::member_names names;
     std::ranges::transform(quorum.masters, std::back_inserter(names), detail::member_name);
@@ -230,13 +226,13 @@ force_result force_release(const config& quorum, std::string_view resource, forc
     force_result out;
     out.masters = ask_all(quorum, [&](connection& master, std::size_t i) {
         if (quorum.protocol == protocol::guarded) {
-            lists[i] = list_on(master, record_key);
+            lists[i] = list_on(master, keys.record);
             if (std::string why = other_quorum(lists[i], names, names[i]); !why.empty()) {
                 lists[i] = {};
                 return std::pair(false, std::move(why));
             }
         }
-        return take_from(master, key, token, when);
+        return take_from(master, keys, token, when);
     });
     const auto newest = std::ranges::max_element(lists, {}, &core::recorded_list::number);
     const std::size_t members = newest->founded() ? newest->voting().size() : names.size();
