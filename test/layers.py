@@ -51,7 +51,7 @@ PRIMITIVES_BESIDE_THE_API = {
     'blocking_mutex.cpp': {'lib/manager'},
     'election.cpp': {'lib/manager'},
     'procedure.hpp': {'lib/manager'},
-    'redis_lock.cpp': {'lib/manager', 'lib/config'},
+    'redis_lock.cpp': {'lib/manager'},
     'reentrant_mutex.cpp': {'lib/manager'},
     'with_lock.cpp': {'lib/manager'},
 }

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <stop_token>
 #include <string>
-#include <tuple>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
@@ -101,8 +100,8 @@ public:
     const diagnostics& last_attempt() const noexcept { return last_attempt_; }
 
 private:
-    bool took(std::tuple<error_code, redlock::lock> result);
-    void make_room();
+    template <typename Begin>
+    error_code take(Begin begin, const std::stop_token& stop = {});
     void require_lock() const;
     lock_status query();
 

@@ -1,3 +1,5 @@
+#include "blocking_wait.hpp"
+
 #include <redlock/blocking.hpp>
 
 #include <boost/asio/error.hpp>
@@ -55,11 +57,9 @@ bool manager::on_own_thread() const noexcept {
 }
 
 bool manager::ready(std::chrono::milliseconds timeout, std::stop_token stop) {
-    const auto now = std::chrono::steady_clock::now();
-    const bool endless = timeout > std::chrono::hours(24 * 365);
     const auto begin = [&](auto token) { return impl_->locks.async_ready(std::move(token)); };
     try {
-        run(begin, stop, endless ? std::nullopt : std::optional(now + timeout));
+        run(begin, stop, detail::blocking_wait(timeout).end());
     } catch (const boost::system::system_error& error) {
         if (error.code() != asio::error::operation_aborted || stop.stop_requested()) {
             throw;

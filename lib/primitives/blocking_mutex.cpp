@@ -169,7 +169,14 @@ error_code mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
         options.wait = wait.for_masters();
         try {
             diagnostics why;
-            auto [error, taken] = detail::acquire_blocking(manager_, resource_, options, why, stop);
+            auto [error, taken] = manager_.call(
+                [&](auto token) {
+                    return manager_.async().async_acquire(
+                        resource_,
+                        options,
+                        with_diagnostics(why, asio::as_tuple(std::move(token))));
+                },
+                stop);
             if (!error) {
                 taken.async_wait_lost([watched = std::weak_ptr(state_)](error_code, loss_reason) {
                     if (const auto still = watched.lock()) {
@@ -219,7 +226,15 @@ void mutex::unlock_as(entry how) noexcept {
         mine.forget_owner();
         mine.signal_if_lost(); // this lease has covered the others
     }
-    const std::optional<release_result> result = detail::release_blocking(manager_, ended);
+    // Empty if it could not wait: then the handle releases in the background, or the lease expires.
+    std::optional<release_result> result;
+    try {
+        if (!manager_.on_own_thread()) {
+            result =
+                manager_.call([&](auto token) { return ended.async_release(std::move(token)); });
+        }
+    } catch (...) { // NOLINT(bugprone-empty-catch)
+    }
     const std::lock_guard lock(mine.guard);
     mine.last_release = result;
     mine.leave(how);

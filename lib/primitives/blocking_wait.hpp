@@ -1,13 +1,11 @@
-// What the blocking locks have in common: calls that block, and a wait first for the threads of
-// this process, then for the masters, with one limit for both.
+// What the blocking locks have in common: a wait first for the threads of this process, then for
+// the masters, with one limit for both; and which failures are thrown.
 
 #pragma once
 
 #include <redlock/blocking.hpp>
 #include <redlock/diagnostics.hpp>
 #include <redlock/options.hpp>
-
-#include <boost/asio/as_tuple.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -16,8 +14,6 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
-#include <string>
-#include <tuple>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
@@ -26,8 +22,12 @@ class blocking_wait {
 public:
     explicit blocking_wait(wait_for limit)
         : limit_(limit),
-          endless_(limit.limit() > long_enough),
-          end_(clock::now() + std::min(limit.limit(), long_enough)) {}
+          end_(
+              limit.limit() > long_enough ? std::nullopt
+                                          : std::optional(clock::now() + limit.limit())) {}
+
+    /// Returns the end of the wait, unless it is endless.
+    auto end() const noexcept { return end_; }
 
     /// Returns whether `open` came true before the end and before a stop.
     template <typename Open>
@@ -36,17 +36,17 @@ public:
         std::unique_lock<std::mutex>& lock,
         const std::stop_token& stop,
         Open open) const {
-        return endless_ ? changed.wait(lock, stop, open)
-                        : changed.wait_until(lock, stop, end_, open);
+        return end_ ? changed.wait_until(lock, stop, *end_, open) : changed.wait(lock, stop, open);
     }
 
     /// Returns what is left of the wait.
     wait_for for_masters() const {
         using std::chrono::milliseconds;
-        if (endless_ || limit_ == wait_for::none()) {
+        if (!end_ || limit_ == wait_for::none()) {
             return limit_;
         }
-        return std::max(std::chrono::ceil<milliseconds>(end_ - clock::now()), milliseconds::zero());
+        return std::max(
+            std::chrono::ceil<milliseconds>(*end_ - clock::now()), milliseconds::zero());
     }
 
 private:
@@ -55,37 +55,8 @@ private:
     static constexpr std::chrono::milliseconds long_enough = std::chrono::hours(24 * 365);
 
     wait_for limit_;
-    bool endless_;
-    clock::time_point end_;
+    std::optional<clock::time_point> end_;
 };
-
-/// Acquires the lock from the masters. `why` gets the votes.
-inline std::tuple<error_code, lock> acquire_blocking(
-    blocking::manager& owner,
-    const std::string& resource,
-    const acquire_options& options,
-    diagnostics& why,
-    const std::stop_token& stop) {
-    return owner.call(
-        [&](auto token) {
-            return owner.async().async_acquire(
-                resource, options, with_diagnostics(why, boost::asio::as_tuple(std::move(token))));
-        },
-        stop);
-}
-
-/// Empty if it could not wait: on the manager's own thread, or when the call fails. Then the handle
-/// releases in the background, or the lease expires.
-inline std::optional<release_result>
-release_blocking(blocking::manager& owner, lock& ended) noexcept {
-    try {
-        if (!owner.on_own_thread()) {
-            return owner.call([&](auto token) { return ended.async_release(std::move(token)); });
-        }
-    } catch (...) { // NOLINT(bugprone-empty-catch)
-    }
-    return std::nullopt;
-}
 
 /// Whether the lock was acquired. Throws unless the reason is `condition::not_acquired`.
 inline bool is_acquired(const error_code& error, const diagnostics& why) {

@@ -1,5 +1,4 @@
 #include "blocking_wait.hpp"
-#include "config/explain.hpp"
 #include "manager/manager_impl.hpp"
 
 #include <redlock/redis_lock.hpp>
@@ -21,59 +20,52 @@ redis_lock::redis_lock(manager& owner, std::string resource, acquire_options opt
 }
 
 // The object has at most one lock. A lost lock is dropped, so that the next one can be acquired.
-void redis_lock::make_room() {
+template <typename Begin>
+error_code redis_lock::take(Begin begin, const std::stop_token& stop) {
     if (lock_.held()) {
         detail::throw_error(errc::would_deadlock);
     }
     lock_ = {};
-}
-
-bool redis_lock::took(std::tuple<error_code, redlock::lock> result) {
-    auto& [error, taken] = result;
-    if (!detail::is_acquired(error, last_attempt_)) {
-        return false;
+    auto [error, taken] = manager_.call(
+        [&](auto token) {
+            return begin(with_diagnostics(last_attempt_, asio::as_tuple(std::move(token))));
+        },
+        stop);
+    if (!error) {
+        lock_ = std::move(taken);
+        lost_ = std::stop_source();
+        lock_.async_wait_lost([lost = lost_](error_code failure, loss_reason) mutable {
+            if (!failure) {
+                lost.request_stop();
+            }
+        });
     }
-    lock_ = std::move(taken);
-    lost_ = std::stop_source();
-    lock_.async_wait_lost([lost = lost_](error_code failure, loss_reason) mutable {
-        if (!failure) {
-            lost.request_stop();
-        }
-    });
-    return true;
+    return error;
 }
 
 bool redis_lock::acquire(wait_for wait, std::stop_token stop) {
-    make_room();
     acquire_options options = options_;
     options.wait = wait;
-    return took(detail::acquire_blocking(manager_, resource_, options, last_attempt_, stop));
+    const auto begin = [&](auto token) {
+        return manager_.async().async_acquire(resource_, options, std::move(token));
+    };
+    return detail::is_acquired(take(begin, stop), last_attempt_);
 }
 
 bool redis_lock::acquire_as(std::string lock_token) {
-    make_room();
     acquire_options options = options_;
     options.wait = wait_for::none();
-    return took(manager_.call([&](auto token) {
-        return manager_.async().async_acquire_as(
-            resource_,
-            std::move(lock_token),
-            options,
-            with_diagnostics(last_attempt_, asio::as_tuple(std::move(token))));
-    }));
+    const auto begin = [&](auto token) {
+        return manager_.async().async_acquire_as(resource_, lock_token, options, std::move(token));
+    };
+    return detail::is_acquired(take(begin), last_attempt_);
 }
 
 void redis_lock::attach(std::string lock_token) {
-    make_room();
-    auto result = manager_.call([&](auto token) {
-        return manager_.async().async_attach(
-            resource_,
-            std::move(lock_token),
-            options_,
-            with_diagnostics(last_attempt_, asio::as_tuple(std::move(token))));
-    });
-    const error_code error = std::get<error_code>(result);
-    if (!took(std::move(result))) {
+    const auto begin = [&](auto token) {
+        return manager_.async().async_attach(resource_, lock_token, options_, std::move(token));
+    };
+    if (const error_code error = take(begin)) {
         std::rethrow_exception(detail::explained(error, last_attempt_));
     }
 }
