@@ -38,22 +38,13 @@ LAYERS = {
     'lib/config': {'lib/config', 'lib/core', 'include'},
     'lib/manager': {'lib/manager', 'lib/config', 'lib/net', 'lib/core', 'include'},
     'lib/admin': {'lib/admin', 'lib/config', 'lib/net', 'lib/core', 'include'},
+    # Primitives use the library as its users do.
     'lib/primitives': {'lib/primitives', 'include'},
     'testing/process': {'testing/process', 'include'},
     'testing': {'testing', 'testing/process', 'lib/manager', 'lib/net', 'lib/core', 'include'},
     'tools': {'tools', 'testing/process', 'include'},
     'examples': {'examples', 'include'},
     'bench': {'bench', 'testing/process', 'include'},
-}
-
-# Primitives use the library as its users do. These do not yet: file -> what else it includes.
-PRIMITIVES_BESIDE_THE_API = {
-    'blocking_mutex.cpp': {'lib/manager'},
-    'election.cpp': {'lib/manager'},
-    'procedure.hpp': {'lib/manager'},
-    'redis_lock.cpp': {'lib/manager'},
-    'reentrant_mutex.cpp': {'lib/manager'},
-    'with_lock.cpp': {'lib/manager'},
 }
 
 STANDARD = set('''
@@ -159,13 +150,9 @@ class Checker:
 
     def check_layer(self, path):
         layer = self.layer_of(path)
-        allowed = LAYERS[layer]
-        if layer == 'lib/primitives':
-            name = pathlib.PurePosixPath(path).name
-            allowed = allowed | PRIMITIVES_BESIDE_THE_API.get(name, set())
         for line, name, target in self.includes[path]:
             other = self.layer_of(target) if target else None
-            if other and other not in allowed:
+            if other and other not in LAYERS[layer]:
                 self.fail(path, line, f'{layer} includes {target}, which is {other}')
             elif target == 'lib/core/engine/engine.hpp' and not self.may_see_engine(path):
                 self.fail(path, line, 'only the engine and the glue include engine.hpp')

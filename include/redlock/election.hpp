@@ -97,7 +97,7 @@ public:
     /// Returns the name of the election.
     const std::string& name() const noexcept { return name_; }
     /// Returns the executor of the manager.
-    executor_type get_executor() const noexcept { return detail::executor_of(manager_); }
+    executor_type get_executor() const noexcept { return manager_.get_executor(); }
 
     /// Waits until this process leads.
     /// \par Completion signature
@@ -110,8 +110,7 @@ public:
     /// granted.
     template <typename CompletionToken = default_token>
     auto async_campaign(CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code, lock), &election::start_campaign>(
-            get_executor(), std::forward<CompletionToken>(token), *this);
+        return manager_.async_acquire(name_, term_, std::forward<CompletionToken>(token));
     }
 
     /// Campaigns, runs `work` as the leader, and resigns when `work` ends.
@@ -128,8 +127,8 @@ public:
     /// As `async_with_lock`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_lead(locked_work work, CompletionToken&& token = {}) {
-        return detail::initiate<void(std::exception_ptr), &election::start_lead>(
-            get_executor(), std::forward<CompletionToken>(token), *this, std::move(work));
+        return async_with_lock(
+            manager_, name_, term_, std::move(work), std::forward<CompletionToken>(token));
     }
 
     /// Queries the masters for the current leader. Use it for people and monitoring only: never
@@ -163,15 +162,10 @@ public:
     }
 
 private:
-    template <typename Signature>
-    using handler = boost::asio::any_completion_handler<Signature>;
-    using sink = detail::diagnostics_sink;
-
-    static void start_campaign(const election&, sink, handler<void(error_code, lock)>);
-    static void start_lead(const election&, locked_work, sink, handler<void(std::exception_ptr)>);
     static void start_observe(
-        const election&, std::optional<std::string>, handler<void(error_code, leader_status)>);
-    acquire_options term() const;
+        election,
+        std::optional<std::string>,
+        boost::asio::any_completion_handler<void(error_code, leader_status)>);
 
     template <typename CompletionToken>
     auto observe(std::optional<std::string> seen, CompletionToken&& token) {
@@ -179,9 +173,10 @@ private:
             get_executor(), std::forward<CompletionToken>(token), *this, std::move(seen));
     }
 
-    detail::manager_ptr manager_;
+    detail::shared_manager manager_;
     std::string name_;
-    election_options options_;
+    acquire_options term_;
+    std::chrono::milliseconds poll_;
 };
 
 }} // namespace redlock::REDLOCK_ABI

@@ -15,12 +15,14 @@
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/execution_context.hpp>
 
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI {
@@ -29,11 +31,10 @@ class lock_manager;
 
 namespace detail {
 
+class lock_watch;
 class manager_impl;
+class shared_manager;
 struct manager_access;
-
-/// State of a manager that the objects made from it share, so that the manager may be moved.
-using manager_ptr = std::shared_ptr<manager_impl>;
 
 /// The arguments of an acquire: a lock on one resource, on several, for reading or writing, or
 /// slots of a pool.
@@ -52,9 +53,6 @@ struct lock_request {
     std::optional<std::size_t> pool_size = {}; ///< none for a lock on resources
     std::size_t wants = 1;                     ///< number of slots
 };
-
-manager_ptr share(const lock_manager& manager) noexcept;
-boost::asio::any_io_executor executor_of(const manager_ptr& manager) noexcept;
 
 } // namespace detail
 
@@ -98,8 +96,6 @@ public:
     /// Move assignment. Shuts down the manager that this object held before, as the destructor
     /// does.
     lock_manager& operator=(lock_manager&&) noexcept;
-    lock_manager(const lock_manager&) = delete;
-    lock_manager& operator=(const lock_manager&) = delete;
     ~lock_manager();
 
     /// Returns the executor that was passed to the constructor.
@@ -426,7 +422,9 @@ public:
     health get_health() const;
 
 private:
-    friend struct detail::manager_access; // the library's own: primitives, and the testing kit
+    friend struct detail::manager_access; // the testing kit
+    friend class detail::shared_manager;  // the primitives
+    friend class detail::lock_watch;
 
     template <typename... Results>
     using handler = boost::asio::any_completion_handler<void(error_code, Results...)>;
@@ -434,6 +432,11 @@ private:
     using sink = detail::diagnostics_sink;
 
     explicit lock_manager(impl_ptr impl) noexcept;
+    // Not for callers: the copy does not close the manager.
+    lock_manager(const lock_manager& owner) noexcept : impl_(owner.impl_), owns_(false) {}
+    lock_manager& operator=(const lock_manager& owner) noexcept {
+        return *this = lock_manager(owner);
+    }
 
     static void start_run(impl_ptr, handler<>);
     static void start_ready(impl_ptr, handler<>);
@@ -443,6 +446,49 @@ private:
     static void start_query_slots(impl_ptr, std::string, std::size_t, handler<pool_status>);
 
     impl_ptr impl_;
+    bool owns_ = true; // closes the manager
 };
+
+namespace detail {
+
+/// A manager that others share with its owner, so that the owner may move it. Does not close it.
+class shared_manager : public lock_manager {
+public:
+    /// Shares the manager of `owner`.
+    explicit shared_manager(const lock_manager& owner) noexcept : lock_manager(owner) {}
+
+    /// Throws `std::invalid_argument` if an acquire with these arguments would be refused, or is
+    /// not exclusive although `with` allows nothing else.
+    void require(
+        std::string_view resource,
+        const acquire_options& options,
+        const char* with = nullptr) const;
+};
+
+/// Queries a lock repeatedly, and is notified of its release in between. Refers to the manager
+/// weakly, because it may be part of a handler that waits there: the functions return false, and
+/// do nothing, if the manager is gone.
+class lock_watch {
+public:
+    /// Subscribes to the release notifications of `resource`.
+    lock_watch(const shared_manager& manager, std::string resource);
+    lock_watch(const lock_watch&) = delete;
+    lock_watch& operator=(const lock_watch&) = delete;
+    ~lock_watch();
+
+    /// As `lock_manager::async_query`.
+    bool query(boost::asio::any_completion_handler<void(error_code, lock_status)> done);
+    /// Completes after `pause`, or once there was a notification since the last query started.
+    bool wait(
+        std::chrono::milliseconds pause,
+        boost::asio::any_completion_handler<void(error_code)> done);
+
+private:
+    const std::weak_ptr<manager_impl> manager_;
+    const std::string resource_;
+    std::uint64_t notifications_ = 0; // before the last query
+};
+
+} // namespace detail
 
 }} // namespace redlock::REDLOCK_ABI

@@ -51,7 +51,7 @@ public:
     /// Constructs an empty entry.
     reentrant_hold() noexcept = default;
     /// Move constructor. Leaves `other` empty.
-    reentrant_hold(reentrant_hold&& other) noexcept;
+    reentrant_hold(reentrant_hold&& other) noexcept = default;
     /// Move assignment. Leaves the entry that this object held before.
     reentrant_hold& operator=(reentrant_hold&& other) noexcept;
     ~reentrant_hold();
@@ -60,7 +60,7 @@ public:
     /// object the functions below throw `std::logic_error`, except `held`.
     bool valid() const noexcept { return lease_ != nullptr; }
     /// Returns the executor of the manager.
-    executor_type get_executor() const;
+    executor_type get_executor() const { return shared().get_executor(); }
     /// Returns true if the lock may be relied on now; see `lock::held`.
     bool held() const noexcept;
     /// Returns `held()`.
@@ -157,7 +157,6 @@ public:
     reentrant_mutex(reentrant_mutex&&) noexcept = default;
     /// Move assignment. Ends what this object held before, as the destructor does.
     reentrant_mutex& operator=(reentrant_mutex&&) noexcept = default;
-    ~reentrant_mutex();
 
     /// Returns the executor of the manager.
     executor_type get_executor() const;

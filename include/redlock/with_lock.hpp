@@ -27,7 +27,7 @@ using locked_work = std::function<boost::asio::awaitable<void>(lock&)>;
 namespace detail {
 
 void start_with_lock(
-    manager_ptr manager,
+    shared_manager manager,
     resource_names resources,
     acquire_options options,
     locked_work work,
@@ -45,7 +45,7 @@ using value_of_work = typename value_of_awaitable<std::invoke_result_t<Work&, lo
 
 template <typename Value>
 void start_for_value(
-    manager_ptr manager,
+    shared_manager manager,
     resource_names resources,
     acquire_options options,
     std::function<boost::asio::awaitable<Value>(lock&)> work,
@@ -118,7 +118,7 @@ auto async_with_lock(
     return detail::initiate<void(std::exception_ptr), &detail::start_with_lock>(
         manager.get_executor(),
         std::forward<CompletionToken>(token),
-        detail::share(manager),
+        detail::shared_manager(manager),
         std::move(resources),
         options,
         std::move(work));
@@ -137,7 +137,7 @@ auto async_with_lock(
     return detail::initiate<void(std::exception_ptr, value), &detail::start_for_value<value>>(
         manager.get_executor(),
         std::forward<CompletionToken>(token),
-        detail::share(manager),
+        detail::shared_manager(manager),
         std::move(resources),
         options,
         std::function<boost::asio::awaitable<value>(lock&)>(std::move(work)));

@@ -1,20 +1,8 @@
-#include "manager_access.hpp"
+#include "manager_impl.hpp"
 
 #include <redlock/lock_manager.hpp>
 
 namespace redlock { inline namespace REDLOCK_ABI {
-
-namespace detail {
-
-manager_ptr share(const lock_manager& manager) noexcept {
-    return manager_access::impl(manager);
-}
-
-boost::asio::any_io_executor executor_of(const manager_ptr& manager) noexcept {
-    return manager->io().executor;
-}
-
-} // namespace detail
 
 lock_manager::lock_manager(executor_type executor, config configuration)
     : impl_(std::make_shared<detail::manager_impl>(executor, std::move(configuration))) {}
@@ -27,12 +15,13 @@ lock_manager& lock_manager::operator=(lock_manager&& other) noexcept {
     if (this != &other) {
         lock_manager old(std::move(*this));
         impl_ = std::move(other.impl_);
+        owns_ = other.owns_;
     }
     return *this;
 }
 
 lock_manager::~lock_manager() {
-    if (impl_) {
+    if (impl_ && owns_) {
         try {
             impl_->shut_down();
         } catch (...) {
@@ -77,6 +66,15 @@ metrics lock_manager::get_metrics() const {
 
 health lock_manager::get_health() const {
     return impl_->get_health();
+}
+
+void detail::shared_manager::require(
+    std::string_view resource, const acquire_options& options, const char* with) const {
+    if (with != nullptr) {
+        exclusive_only(options, with).value();
+    }
+    validate_resource(resource).value();
+    validate(options, impl_->configuration()).value();
 }
 
 }} // namespace redlock::REDLOCK_ABI

@@ -1,5 +1,4 @@
-// Gives the primitives of the library and the testing kit access to the implementation of a
-// manager.
+// Makes a manager of an implementation that the testing kit has made.
 
 #pragma once
 
@@ -13,9 +12,6 @@
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 struct manager_access {
-    static const std::shared_ptr<manager_impl>& impl(const lock_manager& manager) noexcept {
-        return manager.impl_;
-    }
     static lock_manager make(std::shared_ptr<manager_impl> impl) {
         return lock_manager(std::move(impl));
     }

@@ -271,21 +271,53 @@ std::string manager_impl::key_of(std::string_view resource) const {
     return key;
 }
 
-void manager_impl::wait_notification(
-    const std::string& resource,
-    std::uint64_t before,
-    time_point moment,
-    handler<error_code> done) {
-    const auto id =
-        on_cancel(done, without_effects, [this](std::uint64_t id) { watch_.cancel(id, aborted); });
-    completion<error_code> waiting(std::move(done), io());
-    const section lock(*this);
-    if (engine().closing()) {
-        std::move(waiting)(io(), errc::closed);
-        return;
+lock_watch::lock_watch(const shared_manager& manager, std::string resource)
+    : manager_(manager.impl_),
+      resource_(std::move(resource)) {
+    const auto impl = manager_.lock();
+    const manager_impl::section lock(*impl);
+    impl->watch_.listen(impl->key_of(resource_));
+    impl->dispatch([&](time_point now) { impl->engine().listen(resource_, now); });
+}
+
+lock_watch::~lock_watch() {
+    if (const auto impl = manager_.lock()) {
+        const manager_impl::section lock(*impl);
+        impl->watch_.unlisten(impl->key_of(resource_));
+        impl->dispatch([&](time_point now) { impl->engine().unlisten(resource_, now); });
     }
-    watch_.wait(key_of(resource), before, moment, id, std::move(waiting));
-    schedule_flush();
+}
+
+bool lock_watch::query(manager_impl::handler<error_code, lock_status> done) {
+    const auto impl = manager_.lock();
+    if (impl) {
+        {
+            const std::lock_guard lock(impl->guard);
+            notifications_ = impl->watch_.notifications_of(impl->key_of(resource_));
+        }
+        impl->query(resource_, std::move(done));
+    }
+    return impl != nullptr;
+}
+
+bool lock_watch::wait(std::chrono::milliseconds pause, manager_impl::handler<error_code> done) {
+    const auto impl = manager_.lock();
+    if (!impl) {
+        return false;
+    }
+    release_watch& watch = impl->watch_;
+    const auto id = impl->on_cancel(
+        done, without_effects, [&watch](std::uint64_t id) { watch.cancel(id, aborted); });
+    completion<error_code> waiting(std::move(done), impl->io());
+    const manager_impl::section lock(*impl);
+    if (impl->engine().closing()) {
+        std::move(waiting)(impl->io(), errc::closed);
+        return true;
+    }
+    const time_point due = core::later(impl->now(), pause);
+    watch.wait(impl->key_of(resource_), notifications_, due, id, std::move(waiting));
+    impl->schedule_flush();
+    return true;
 }
 
 }}} // namespace redlock::REDLOCK_ABI::detail

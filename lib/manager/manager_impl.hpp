@@ -36,40 +36,10 @@ public:
         const section lock(*this);
         begin_close();
     }
-    /// Throws `std::invalid_argument` if an acquire with these arguments would be refused.
-    void require(std::string resource, const acquire_options& options) const {
-        checked_request({.names = std::move(resource), .options = options})
-            .check(configuration(), max_ttl_of(configuration()))
-            .value();
-    }
     void acquire(lock_request&& given, diagnostics_sink sink, handler<error_code, lock> done);
     void query(std::string resource, handler<error_code, lock_status> done);
     void query_slots(std::string pool, std::size_t size, handler<error_code, pool_status> done);
     held_leases& leases() noexcept { return leases_; }
-    /// Subscribes to the release notifications of a resource, until `unlisten` has been called as
-    /// often.
-    void listen(const std::string& resource) {
-        const section lock(*this);
-        watch_.listen(key_of(resource));
-        dispatch([&](time_point now) { engine().listen(resource, now); });
-    }
-    void unlisten(const std::string& resource) {
-        const section lock(*this);
-        watch_.unlisten(key_of(resource));
-        dispatch([&](time_point now) { engine().unlisten(resource, now); });
-    }
-    /// The number of notifications so far. Only while subscribed.
-    std::uint64_t notifications_of(const std::string& resource) const {
-        const std::lock_guard lock(guard);
-        return watch_.notifications_of(key_of(resource));
-    }
-    /// Completes at `moment`, or once there were more notifications than `before`. Fails with
-    /// `errc::closed` when the manager is closed.
-    void wait_notification(
-        const std::string& resource,
-        std::uint64_t before,
-        time_point moment,
-        handler<error_code> done);
     metrics get_metrics() const;
     health get_health() const {
         const std::lock_guard lock(guard);
@@ -78,6 +48,7 @@ public:
     /// \}
 
 private:
+    friend class lock_watch;
     using calls = pending<lock, lock_status, pool_status>;
 
     // engine_driver

@@ -1,5 +1,4 @@
 #include "blocking_wait.hpp"
-#include "manager/manager_impl.hpp"
 
 #include <redlock/blocking.hpp>
 
@@ -110,7 +109,7 @@ mutex::mutex(manager& owner, std::string resource, acquire_options options)
       resource_(std::move(resource)),
       options_(options),
       state_(std::make_shared<state>(owner.async().get_executor())) {
-    detail::share(owner.async())->require(resource_, options_);
+    detail::shared_manager(owner.async()).require(resource_, options_);
 }
 
 mutex::~mutex() = default;

@@ -1,9 +1,6 @@
-#include "manager/manager_impl.hpp"
 #include "procedure.hpp"
 
 #include <redlock/election.hpp>
-
-#include <boost/asio/associated_cancellation_slot.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -11,8 +8,6 @@
 namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace asio = boost::asio;
-
-using detail::manager_impl;
 
 namespace {
 
@@ -30,44 +25,35 @@ public:
     using handler = asio::any_completion_handler<void(error_code, leader_status)>;
 
     observation(
-        const std::shared_ptr<manager_impl>& manager,
+        const detail::shared_manager& manager,
         std::string name,
         std::string seen,
         std::chrono::milliseconds poll,
         handler done)
-        : procedure(manager->io()),
-          manager_(manager),
-          name_(std::move(name)),
+        : procedure(manager.get_executor()),
+          watch_(manager, std::move(name)),
           seen_(std::move(seen)),
           poll_(poll),
           pause_(poll_min),
-          done_(std::move(done), io_) {
-        manager->listen(name_);
-    }
-    observation(const observation&) = delete;
-    observation& operator=(const observation&) = delete;
-    ~observation() {
-        if (const auto manager = manager_.lock()) {
-            manager->unlisten(name_);
-        }
-    }
+          done_(std::move(done), io_) {}
 
-    void ask() {
-        const auto manager = manager_.lock();
-        if (!manager) {
-            finish(errc::closed, {});
-            return;
-        }
-        notifications_ = manager->notifications_of(name_);
-        manager->query(name_, step([](observation& me, error_code error, const lock_status& found) {
-                           me.answered(error, found);
-                       }));
+    void start() {
+        done_.on_cancel(strand_, weak_from_this(), &cancel, asio::cancellation_type::all);
+        ask();
     }
 
 private:
+    void ask() {
+        if (!watch_.query(step([](observation& me, error_code error, const lock_status& found) {
+                me.answered(error, found);
+            }))) {
+            finish(errc::closed, {});
+        }
+    }
+
     void answered(error_code error, const lock_status& found) {
         if (!error && cancelled_) { // too late for the query to notice
-            error = detail::aborted;
+            error = asio::error::operation_aborted;
         }
         const bool told = found.state != lock_state::undecided;
         if (error || (told && found.owner != seen_)) {
@@ -80,70 +66,44 @@ private:
         if (told && found.time_left) {
             pause = std::min(pause, *found.time_left + poll_min);
         }
-        const auto manager = manager_.lock();
-        if (!manager) {
+        if (!watch_.wait(pause, step([](observation& me, error_code failed) {
+                             failed ? me.finish(failed, {}) : me.ask();
+                         }))) {
             finish(errc::closed, {});
-            return;
         }
-        manager->wait_notification(
-            name_,
-            notifications_,
-            core::later(manager->now(), pause),
-            step([](observation& me, error_code failed) {
-                failed ? me.finish(failed, {}) : me.ask();
-            }));
     }
 
     void finish(error_code error, leader_status found) {
         std::move(done_)(io_, error, std::move(found));
     }
 
-    std::weak_ptr<manager_impl> manager_; // weak: it may own this as a waiting handler
-    std::string name_;
+    detail::lock_watch watch_;
     std::string seen_;
     std::chrono::milliseconds poll_;
     std::chrono::milliseconds pause_;
-    detail::completion<error_code, leader_status> done_;
-    std::uint64_t notifications_ = 0;
+    detail::caller<error_code, leader_status> done_;
 };
 
 } // namespace
 
 election::election(lock_manager& manager, std::string name, election_options options)
-    : manager_(detail::share(manager)),
+    : manager_(manager),
       name_(std::move(name)),
-      options_(options) {}
-
-acquire_options election::term() const {
-    acquire_options wanted;
-    wanted.ttl = options_.ttl;
-    wanted.wait = options_.wait;
-    wanted.stop_margin = options_.stop_margin;
-    wanted.max_hold = options_.max_term;
-    wanted.order = options_.order;
-    const config& rules = manager_->configuration();
-    wanted.fencing = rules.protocol == protocol::guarded;
-    return wanted;
-}
-
-void election::start_campaign(
-    const election& mine, sink votes, handler<void(error_code, lock)> done) {
-    mine.manager_->acquire({.names = mine.name_, .options = mine.term()}, votes, std::move(done));
-}
-
-void election::start_lead(
-    const election& mine, locked_work work, sink votes, handler<void(std::exception_ptr)> done) {
-    detail::start_with_lock(
-        mine.manager_, mine.name_, mine.term(), std::move(work), votes, std::move(done));
+      poll_(std::max(options.poll, poll_min)) {
+    term_.ttl = options.ttl;
+    term_.wait = options.wait;
+    term_.stop_margin = options.stop_margin;
+    term_.max_hold = options.max_term;
+    term_.order = options.order;
+    term_.fencing = manager.get_health().protocol == protocol::guarded;
 }
 
 void election::start_observe(
-    const election& mine,
+    election mine,
     std::optional<std::string> seen,
-    handler<void(error_code, leader_status)> done) {
-    const auto& manager = mine.manager_;
+    asio::any_completion_handler<void(error_code, leader_status)> done) {
     if (!seen) {
-        manager->query(
+        mine.manager_.async_query(
             mine.name_,
             detail::adapt(
                 std::move(done), [](auto caller, error_code error, const lock_status& found) {
@@ -151,15 +111,9 @@ void election::start_observe(
                 }));
         return;
     }
-    const auto slot = asio::get_associated_cancellation_slot(done);
-    const auto begun = std::make_shared<observation>(
-        manager,
-        mine.name_,
-        *std::move(seen),
-        std::max(mine.options_.poll, poll_min),
-        std::move(done));
-    begun->cancel_by(slot, detail::without_effects);
-    begun->ask();
+    std::make_shared<observation>(
+        mine.manager_, mine.name_, *std::move(seen), mine.poll_, std::move(done))
+        ->start();
 }
 
 }} // namespace redlock::REDLOCK_ABI

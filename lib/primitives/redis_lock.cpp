@@ -1,5 +1,4 @@
 #include "blocking_wait.hpp"
-#include "manager/manager_impl.hpp"
 
 #include <redlock/redis_lock.hpp>
 
@@ -15,8 +14,8 @@ redis_lock::redis_lock(manager& owner, std::string resource, acquire_options opt
     : manager_(owner),
       resource_(std::move(resource)),
       options_(options) {
-    detail::exclusive_only(options_, "redis_lock").value(); // readers have no owner to query
-    detail::share(owner.async())->require(resource_, options_);
+    // Readers have no owner to query.
+    detail::shared_manager(owner.async()).require(resource_, options_, "redis_lock");
 }
 
 // The object has at most one lock. A lost lock is dropped, so that the next one can be acquired.

@@ -1,11 +1,6 @@
-#include "manager/completion.hpp"
-#include "manager/manager_impl.hpp"
+#include "procedure.hpp"
 
 #include <redlock/reentrant_mutex.hpp>
-
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/strand.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -22,9 +17,7 @@ namespace detail {
 
 /// The state that all entries of one owner share. The last entry releases it, and the lock with it.
 struct reentrant_lease {
-    reentrant_lease(const asio::any_io_executor& io, lock taken)
-        : io(io),
-          taken(std::move(taken)) {}
+    explicit reentrant_lease(lock taken) : taken(std::move(taken)) {}
 
     /// Enters once more, unless the last entry has been left. Returns the depth; 0 if it has.
     std::uint32_t enter(std::uint32_t depth_max) noexcept {
@@ -37,7 +30,6 @@ struct reentrant_lease {
         return 0;
     }
 
-    const asio::any_io_executor io;
     lock taken;
     std::atomic<std::uint32_t> entries{1};
 };
@@ -48,34 +40,26 @@ public:
     using done_handler = asio::any_completion_handler<void(error_code, reentrant_hold)>;
 
     reentrant_impl(
-        manager_ptr manager, std::string resource, acquire_options options, std::uint32_t depth_max)
-        : manager_(std::move(manager)),
-          io_(manager_->io()),
-          strand_(asio::make_strand(io_.executor)),
+        const lock_manager& manager,
+        std::string resource,
+        acquire_options options,
+        std::uint32_t depth_max)
+        : manager_(manager),
+          io_(manager_.get_executor()),
+          strand_(asio::make_strand(io_)),
           resource_(std::move(resource)),
           options_(options),
           depth_max_(depth_max) {}
 
-    const asio::any_io_executor& io() const noexcept { return io_.executor; }
+    const asio::any_io_executor& io() const noexcept { return io_; }
 
     void acquire(std::uint64_t owner, diagnostics_sink sink, done_handler done) {
         const std::uint64_t id = next_id_++;
-        auto slot = asio::get_associated_cancellation_slot(done);
-        if (slot.is_connected()) {
-            slot.assign([weak = weak_from_this(), owner, id](asio::cancellation_type type) {
-                if (const auto self = ends(type) ? weak.lock() : nullptr) {
-                    asio::post(self->strand_, [self, owner, id] { self->cancel(owner, id); });
-                }
-            });
-        }
+        entry waiting{id, sink, {std::move(done), io_}};
+        waiting.done.on_cancel(
+            strand_, weak_from_this(), [owner, id](reentrant_impl& me) { me.cancel(owner, id); });
         asio::post(
-            strand_,
-            [self = shared_from_this(),
-             owner,
-             waiting = entry{
-                 id,
-                 sink,
-                 completion<error_code, reentrant_hold>(std::move(done), io_)}]() mutable {
+            strand_, [self = shared_from_this(), owner, waiting = std::move(waiting)]() mutable {
                 self->begin(owner, std::move(waiting));
             });
     }
@@ -84,7 +68,7 @@ private:
     struct entry {
         std::uint64_t id;
         diagnostics_sink sink;
-        completion<error_code, reentrant_hold> done;
+        caller<error_code, reentrant_hold> done;
     };
 
     struct seat {
@@ -129,15 +113,16 @@ private:
     // The acquire serves all entries of the owner, so it uses the allocator of none of them. Each
     // may be cancelled, and its memory may go, before the acquire ends.
     void ask(std::uint64_t owner, seat& mine) {
-        manager_->acquire(
-            {.names = resource_, .options = options_},
-            {&mine.why},
-            asio::bind_cancellation_slot(
-                mine.cancel.slot(),
-                asio::bind_executor(
-                    strand_, [self = shared_from_this(), owner](error_code error, lock taken) {
-                        self->asked(owner, error, std::move(taken));
-                    })));
+        auto asked = [self = shared_from_this(), owner](error_code error, lock taken) {
+            self->asked(owner, error, std::move(taken));
+        };
+        manager_.async_acquire(
+            resource_,
+            options_,
+            with_diagnostics(
+                mine.why,
+                asio::bind_cancellation_slot(
+                    mine.cancel.slot(), asio::bind_executor(strand_, std::move(asked)))));
     }
 
     void asked(std::uint64_t owner, error_code error, lock taken) {
@@ -148,14 +133,14 @@ private:
         // All entries exist before the first handler runs, which may leave its entry.
         std::vector<std::pair<error_code, reentrant_hold>> results;
         if (!error) {
-            const auto lease = std::make_shared<reentrant_lease>(io_.executor, std::move(taken));
+            const auto lease = std::make_shared<reentrant_lease>(std::move(taken));
             mine.lease = lease;
             results.emplace_back(error, reentrant_hold(lease, 1));
             while (results.size() < waiting.size()) {
                 results.push_back(enter(lease));
             }
         } else { // only the first one can have been cancelled
-            results.resize(error == aborted ? 1 : waiting.size());
+            results.resize(error == asio::error::operation_aborted ? 1 : waiting.size());
         }
         for (auto& [result, hold] : results) {
             entry& one = waiting.front();
@@ -190,8 +175,8 @@ private:
         waiting.erase(at);
     }
 
-    const manager_ptr manager_;
-    const home io_;
+    shared_manager manager_;
+    const asio::any_io_executor io_;
     const asio::strand<asio::any_io_executor> strand_;
     const std::string resource_;
     const acquire_options options_;
@@ -218,8 +203,6 @@ reentrant_owner::reentrant_owner() noexcept : id_(next_owner()) {}
 reentrant_hold::reentrant_hold(lease_ptr lease, std::uint32_t depth) noexcept
     : lease_(std::move(lease)),
       depth_(depth) {}
-
-reentrant_hold::reentrant_hold(reentrant_hold&& other) noexcept = default;
 
 reentrant_hold& reentrant_hold::operator=(reentrant_hold&& other) noexcept {
     if (this != &other) {
@@ -257,18 +240,14 @@ lock& reentrant_hold::shared() const {
     return lease_->taken;
 }
 
-reentrant_hold::executor_type reentrant_hold::get_executor() const {
-    shared();
-    return lease_->io;
-}
-
 void reentrant_hold::start_release(
     lease_ptr lease,
     asio::any_completion_handler<void(error_code, std::optional<release_result>)> done) {
     if (--lease->entries > 0) {
-        const detail::home io(lease->io);
+        const asio::any_io_executor io = lease->taken.get_executor();
         lease.reset();
-        detail::complete(io, std::move(done), {}, std::nullopt);
+        detail::caller<error_code, std::optional<release_result>>(std::move(done), io)(
+            io, {}, std::nullopt);
         return;
     }
     lease->taken.async_release(detail::adapt(
@@ -284,14 +263,10 @@ reentrant_mutex::reentrant_mutex(
     if (depth_max == 0) {
         throw std::invalid_argument("redlock: depth_max is 0; allowed: 1 or more");
     }
-    const detail::manager_ptr shared = detail::share(manager);
-    detail::exclusive_only(options, "reentrant_mutex").value();
-    shared->require(resource, options);
+    detail::shared_manager(manager).require(resource, options, "reentrant_mutex");
     impl_ =
-        std::make_shared<detail::reentrant_impl>(shared, std::move(resource), options, depth_max);
+        std::make_shared<detail::reentrant_impl>(manager, std::move(resource), options, depth_max);
 }
-
-reentrant_mutex::~reentrant_mutex() = default;
 
 reentrant_mutex::executor_type reentrant_mutex::get_executor() const {
     return impl_->io();

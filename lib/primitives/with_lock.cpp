@@ -1,4 +1,3 @@
-#include "manager/manager_impl.hpp"
 #include "procedure.hpp"
 
 #include <redlock/with_lock.hpp>
@@ -18,7 +17,7 @@ class scope : public procedure<scope> {
 
 public:
     scope(
-        const home& io,
+        const asio::any_io_executor& io,
         locked_work work,
         diagnostics* out,
         asio::any_completion_handler<void(std::exception_ptr)> done)
@@ -27,19 +26,26 @@ public:
           done_(std::move(done), io_),
           out_(out) {}
 
-    void start(manager_impl& manager, resource_names resources, acquire_options options) {
-        manager.acquire(
-            {.names = std::move(resources), .options = options},
-            {out_ != nullptr ? out_ : &why_, out_ == nullptr},
-            step([](scope& me, error_code error, lock held) {
-                me.acquired(error, std::move(held));
-            }));
+    void start(lock_manager& manager, resource_names resources, acquire_options options) {
+        done_.on_cancel(strand_, weak_from_this(), &cancel);
+        if (out_ == nullptr) {
+            manager.async_acquire(
+                std::move(resources), options, with_diagnostics(step(&scope::acquired)));
+            return;
+        }
+        manager.async_acquire(
+            std::move(resources),
+            options,
+            with_diagnostics(*out_, step([](scope& me, error_code error, lock held) {
+                me.acquired(
+                    error ? explained(error, *me.out_) : std::exception_ptr(), std::move(held));
+            })));
     }
 
 private:
-    void acquired(error_code error, lock held) {
+    void acquired(std::exception_ptr error, lock held) {
         if (error) {
-            finish(explained(error, out_ != nullptr ? *out_ : std::move(why_)));
+            finish(std::move(error));
             return;
         }
         lock_ = std::move(held);
@@ -91,9 +97,8 @@ private:
     }
 
     locked_work work_;
-    completion<std::exception_ptr> done_;
+    caller<std::exception_ptr> done_;
     diagnostics* const out_; // of the caller, for the acquire; may be null
-    diagnostics why_;        // of the acquire, if it fails
     diagnostics loss_;
     lock lock_;
     bool lost_ = false;
@@ -103,17 +108,15 @@ private:
 } // namespace
 
 void start_with_lock(
-    manager_ptr manager,
+    shared_manager manager,
     resource_names resources,
     acquire_options options,
     locked_work work,
     diagnostics_sink sink,
     asio::any_completion_handler<void(std::exception_ptr)> done) {
-    const auto slot = asio::get_associated_cancellation_slot(done);
-    const auto begun =
-        std::make_shared<scope>(manager->io(), std::move(work), sink.on({}), std::move(done));
-    begun->cancel_by(slot, with_effects);
-    begun->start(*manager, std::move(resources), options);
+    const auto begun = std::make_shared<scope>(
+        manager.get_executor(), std::move(work), sink.on({}), std::move(done));
+    begun->start(manager, std::move(resources), options);
 }
 
 }}} // namespace redlock::REDLOCK_ABI::detail
