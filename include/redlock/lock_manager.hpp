@@ -270,7 +270,7 @@ public:
     /// for one call only, whatever the result. Generate it from 20 random bytes.
     /// \param resource as for `async_acquire`
     /// \param lock_token 40 lowercase hexadecimal digits, never used before
-    /// \param options as for `async_acquire`; `wait` must be `wait_for::none()`, and `mode`
+    /// \param options as for `async_acquire`; `wait` is ignored, and `mode` must be
     ///   `lock_mode::exclusive`
     /// \par Completion signature
     /// `void(error_code, lock)`

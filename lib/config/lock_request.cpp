@@ -102,17 +102,6 @@ check_options(const acquire_options& options, const config& config, milliseconds
     return {};
 }
 
-validation in_time(bool allowed, const acquire_options& options, const char* with) {
-    if (allowed) {
-        return {};
-    }
-    setting_value value = options.wait.limit();
-    if (options.wait == wait_for::forever()) {
-        value = std::string("forever");
-    }
-    return only_with(with, "wait", std::move(value), milliseconds(0));
-}
-
 validation only(
     bool allowed, const char* field, std::string_view value, const char* allows, const char* with) {
     if (allowed) {
@@ -140,12 +129,8 @@ validation check_one(const checked_request& wanted) {
     if (!valid || wanted.uses == token_use::none) {
         return valid;
     }
-    constexpr const char* with = "a token of your own";
-    const bool once = wanted.uses == token_use::attach || wanted.options.wait == wait_for::none();
     return first_error(
-        {validate_token(wanted.token),
-         exclusive_only(wanted.options, with),
-         in_time(once, wanted.options, with)});
+        {validate_token(wanted.token), exclusive_only(wanted.options, "a token of your own")});
 }
 
 validation check_several(const checked_request& wanted, const config& rules) {
@@ -219,6 +204,9 @@ validation validate_pool(std::string_view pool, std::size_t size) {
 }
 
 validation checked_request::check(const config& rules, milliseconds longest) {
+    if (uses != token_use::none && options.wait.limit().count() >= 0) {
+        options.wait = wait_for::none(); // a token is good for one attempt
+    }
     default_ttl = options.ttl == redlock::default_ttl;
     options.ttl = effective_ttl(options.ttl, longest);
     bool several = false;

@@ -52,10 +52,8 @@ bool redis_lock::acquire(wait_for wait, std::stop_token stop) {
 }
 
 bool redis_lock::acquire_as(std::string lock_token) {
-    acquire_options options = options_;
-    options.wait = wait_for::none();
     const auto begin = [&](auto token) {
-        return manager_.async().async_acquire_as(resource_, lock_token, options, std::move(token));
+        return manager_.async().async_acquire_as(resource_, lock_token, options_, std::move(token));
     };
     return detail::is_acquired(take(begin), last_attempt_);
 }
