@@ -77,6 +77,13 @@ TEST_CASE("the default margin follows the ttl of an extension, and a chosen one 
             CHECK(it.is_lost_at(got, deadline - (usual ? margin : 0ms)));
         }
     }
+    started_quorum it(3); // one that fails leaves both
+    it.usual_margins = true;
+    const answer got = it.acquire_now(once());
+    it.masters[0].when = it.masters[1].when = on_script(mishap::hang_before);
+    it.extend(got, 2s, 1s);
+    CHECK(it.extension_errors(got) == errors{errc::no_quorum});
+    CHECK(it.is_lost_at(got, got.deadline - 1s));
 }
 
 TEST_CASE("a lock is renewed after a quarter to a third of its ttl, for as long as it is held") {
