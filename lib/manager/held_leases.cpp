@@ -89,7 +89,7 @@ void held_leases::cancel_extension(lease_handle& lease, std::uint64_t id) {
 
 void held_leases::release(
     lease_ptr lease, diagnostics* out, handler<error_code, release_result> done) {
-    lease->end_lease();
+    lease->end_once();
     const auto id = driver_.on_cancel(
         done, with_effects, [this, weak = std::weak_ptr(lease)](std::uint64_t id) {
             if (const auto found = weak.lock()) {
@@ -109,15 +109,15 @@ void held_leases::release(
         return;
     }
     lease->releasing.add({id, out, std::move(waiting)});
-    end_lease(*lease, true);
+    let_go(*lease, true);
 }
 
 void held_leases::drop(lease_ptr lease, bool release) {
     const net::socket_callbacks::section lock(driver_);
-    end_lease(*lease, release);
+    let_go(*lease, release);
 }
 
-void held_leases::end_lease(lease_handle& lease, bool release) {
+void held_leases::let_go(lease_handle& lease, bool release) {
     if (lease.stage == lease_handle::phase::released || lease.result) {
         return;
     }

@@ -73,7 +73,7 @@ private:
     }
     lease_handle& of(const core::claim& claim) const noexcept { return *place_of(claim.self); }
     /// Ends a held lease, with or without a release.
-    void end_lease(lease_handle& lease, bool release);
+    void let_go(lease_handle& lease, bool release);
     void cancel_extension(lease_handle& lease, std::uint64_t id);
     /// Reports the end of an extension by the library, if one is in flight.
     void end_renewal(lease_handle& lease, const error_code& error, const diagnostics& votes);

@@ -100,7 +100,7 @@ public:
     void end() noexcept { ended_.store(true, std::memory_order_release); }
     /// The holder ends the lease, even a lost one: nothing acts on it any more. Returns true the
     /// first time.
-    bool end_lease() noexcept {
+    bool end_once() noexcept {
         end();
         return !gone_.exchange(true, std::memory_order_acq_rel);
     }

@@ -11,7 +11,7 @@ namespace redlock { inline namespace REDLOCK_ABI {
 namespace {
 
 void end_lease(const std::shared_ptr<detail::lease_handle>& handle, bool release) noexcept {
-    if (!handle || !handle->end_lease()) {
+    if (!handle || !handle->end_once()) {
         return;
     }
     try {
@@ -142,7 +142,7 @@ void lock::start_release(
     if (const auto manager = handle->manager()) {
         manager->leases().release(std::move(handle), votes.on({}), std::move(done));
     } else {
-        handle->end_lease();
+        handle->end_once();
         detail::complete(
             detail::home(handle->io()),
             std::move(done),

@@ -86,7 +86,7 @@ void engine::try_it(acquire_call& wanted, time_point now, std::string_view token
     ++wanted.attempts;
     ++counters_.attempts;
 
-    refuse_absent(attempt, &master_metrics::acquire_votes);
+    vote_for_unasked(attempt, &master_metrics::acquire_votes);
     if (!fits) {
         introduce_all_again(now);
         fail(wanted, attempt, errc::invalid_argument, now);
@@ -122,7 +122,7 @@ void engine::attach(acquire_call& wanted, std::string_view token, time_point now
     wanted.attempt = attempt.self;
     ++wanted.attempts;
     ++counters_.attempts;
-    refuse_absent(attempt, &master_metrics::extend_votes);
+    vote_for_unasked(attempt, &master_metrics::extend_votes);
     const master_set to = attempt.ask();
     if (static_cast<std::size_t>(std::popcount(to)) < masters_.majority()) {
         fail(wanted, attempt, errc::no_quorum, now); // nothing was sent
@@ -133,7 +133,7 @@ void engine::attach(acquire_call& wanted, std::string_view token, time_point now
 }
 
 // Sets the votes of the masters to which nothing can be sent.
-void engine::refuse_absent(claim& attempt, vote_counts master_metrics::*counts) {
+void engine::vote_for_unasked(claim& attempt, vote_counts master_metrics::*counts) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const master& one = masters_[i];
         const bool takes = masters_.takes(i, attempt.ttl());
@@ -166,7 +166,7 @@ void engine::ask(acquire_call& wanted, claim& attempt, std::size_t arbiter, time
 steps engine::ask_others(claim& attempt, time_point now) {
     acquire_call& wanted = *acquires_.find(attempt.wanted_by);
     timers_.set(wanted.wake, attempt.vote_by());
-    refuse_absent(attempt, &master_metrics::acquire_votes);
+    vote_for_unasked(attempt, &master_metrics::acquire_votes);
     ask(wanted, attempt, nobody, now);
     return attempt.decide(at(now));
 }

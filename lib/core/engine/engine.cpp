@@ -234,7 +234,7 @@ void engine::answered(claim& owner, const arrival& at, const answer& got) {
     }
 }
 
-// The one place where a decision of a claim becomes an action.
+// Where the decisions of a claim become actions, but for those of its removal (removals.cpp).
 void engine::decided(claim& one, steps what, time_point now) {
     if (has(what, steps::ask_others)) {
         what = ask_others(one, now);

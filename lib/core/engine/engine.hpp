@@ -2,10 +2,9 @@
 // owns no thread. Input: events with a timestamp. Output: requests and reports to the host, the
 // implementation of `engine_callbacks`.
 //
-// It is the only type that acts. What an event means is decided by the type that owns the data: a
-// `claim` for one token on the masters, a `wait_queue` for the waiters of one resource, `masters`
-// for the votes of masters. The engine executes what they return: it sends commands by the `wire`,
-// sets timers and reports.
+// What an event means is decided by the type that owns the data: a `claim` for one token on the
+// masters, a `wait_queue` for the waiters of one resource, `masters` for the votes of masters. The
+// engine executes what they return: it sends commands by the `wire`, sets timers and reports.
 
 #pragma once
 
@@ -89,7 +88,7 @@ public:
     /// An acquire or an attach. The result is reported by `acquired` or `not_acquired`.
     handle<acquire_call> acquire(const acquire_request& request, time_point now);
     void cancel(handle<acquire_call> acquire, time_point now);
-    /// Whether this acquire is queued and has never made an attempt.
+    /// Whether no command was sent for this acquire.
     bool has_sent_nothing(handle<acquire_call> acquire) const noexcept;
     void extend(handle<claim> lease, std::chrono::milliseconds ttl, time_point now);
     /// Whether this is the lease of a writer.
@@ -222,7 +221,7 @@ private:
     claim& make_claim(acquire_call& wanted, std::string_view token, time_point now);
     void try_it(acquire_call& wanted, time_point now, std::string_view token = {});
     void attach(acquire_call& wanted, std::string_view token, time_point now);
-    void refuse_absent(claim& attempt, vote_counts master_metrics::*counts);
+    void vote_for_unasked(claim& attempt, vote_counts master_metrics::*counts);
     void ask(acquire_call& wanted, claim& attempt, std::size_t arbiter, time_point now);
     steps ask_others(claim& attempt, time_point now);
     void raise(claim& attempt, bool anew, time_point now);
@@ -239,15 +238,13 @@ private:
     void look_on(wait_queue& waiters, acquire_call& served, const claim& won, time_point now);
     bool try_next_slot(acquire_call& wanted, claim& attempt, time_point now);
 
-    // holders.cpp: a lease from its grant to its end
+    // holders.cpp: a lease from its grant to its end, but for its release
     void extend(claim& lease, std::chrono::milliseconds ttl, time_point now);
     bool
     start_extension(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now);
     void start_wanted(claim& lease, time_point now);
     void report_round(claim& lease);
     void end_extensions(claim& lease, errc why);
-    void release(claim& lease, time_point now);
-    bool hand_off(claim& lease, time_point now);
     void lose(claim& lease, time_point now);
     void end_lost(claim& lease, time_point now);
 
@@ -269,6 +266,8 @@ private:
     const claim* held_here(const wait_queue& waiters);
     void wake(const wait_queue& waiters, time_point due);
     next_step join(acquire_call& wanted, time_point now);
+    next_step ask_or_yield(acquire_call& front, time_point now);
+    time_point yields_until(lock_form form, std::string_view key) noexcept;
     void leave(acquire_call& wanted, time_point now);
     void end_if_unused(wait_queue& waiters);
     next_step pause_over(acquire_call& front, time_point now);
@@ -282,9 +281,9 @@ private:
     next_step wait_with_ticket(acquire_call& front, const answer& got, time_point now);
     void notified(wait_queue& mine, std::size_t master, std::string_view release, time_point now);
 
-    // releases.cpp: what the end of a lease of this process means to waiters
-    next_step yield(acquire_call& front, time_point now);
-    time_point yields_until(lock_form form, std::string_view key) noexcept;
+    // releases.cpp: a release, and what the end of a lease of this process means to waiters
+    void release(claim& lease, time_point now);
+    bool hand_off(claim& lease, time_point now);
     acquire_call* next_owner(claim& lease, time_point now);
     void lease_ended(const claim& lease, time_point now);
 

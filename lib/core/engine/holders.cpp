@@ -1,6 +1,6 @@
-// A lease from its grant to its end: extensions, and what becomes of it by its holder's doing or by
-// a loss. After a loss the holder may still act, so the keys stay until it releases the lease, or
-// until the last deadline that it was shown.
+// A lease from its grant to its end: extensions, an abandonment, and a loss; a release is in
+// releases.cpp. After a loss the holder may still act, so the keys stay until it releases the
+// lease, or until the last deadline that it was shown.
 
 #include "core/base/decisions.hpp"
 #include "core/bytes/keys.hpp"
@@ -37,7 +37,7 @@ void engine::start_wanted(claim& lease, time_point now) {
     }
 }
 
-// Returns false if too few masters can be asked.
+// Asks all that can be asked. Returns false if they are too few for a majority.
 bool engine::start_extension(
     claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now) {
     if (const auto limit = masters_.renewal_limit(); !asked_for && limit.count() != 0) {
@@ -102,73 +102,6 @@ void engine::downgrade(handle<claim> name, time_point now) {
 }
 
 // --- The end
-
-void engine::release(handle<claim> name, time_point now) {
-    claim* const lease = claims_.find(name);
-    if (lease == nullptr || !lease->acts()) {
-        return; // its removal has started
-    }
-    if (lease->is_lost()) {
-        closing_moved(now);
-        end_lost(*lease, now);
-    } else {
-        release(*lease, now);
-    }
-    finish_closing(now);
-}
-
-void engine::release(claim& lease, time_point now) {
-    counters_.hold.add(now - lease.held_since());
-    end_extensions(lease, errc::released);
-    const bool late = now >= lease.held_until(); // and the timer has not fired yet
-    if (wrong::old_holder_releases && !late) {   // so the key is still its own
-        for (const std::size_t i : each_of(masters_.up())) {
-            wire_.send(i, {"DEL", lease.key()}, {.kind = command_kind::ping}, now);
-        }
-    }
-    if (late || !hand_off(lease, now)) {
-        wrong::own_queue_not_notified ? void() : lease_ended(lease, now);
-        remove(lease, now);
-    }
-}
-
-// The keys of a released lease stay for the next waiter of this process. Returns false if nobody
-// gets it.
-bool engine::hand_off(claim& lease, time_point now) {
-    acquire_call* const chosen = closing() ? nullptr : next_owner(lease, now);
-    if (chosen == nullptr) {
-        return false;
-    }
-    acquire_call& next = *chosen;
-    if (next.stage == acquire_call::phase::attempting) {
-        claim& attempt = *claims_.find(next.attempt);
-        if (attempt.is_slot()) {
-            attempt.announce(); // it may have the key of another slot
-        }
-        remove(attempt, now);
-    }
-    end_scan(next);
-    ++counters_.local_handoffs;
-    ++counters_.released;
-    host_.removed(lease, release_result::released);
-    const time_point deadline = lease.deadline();
-    const steps what = lease.hand_to(
-        next.self,
-        {.ttl = next.options.ttl,
-         .min_validity = next.options.min_validity,
-         .patience = next.wait_until > next.began ? next.wait_until : forever},
-        at(now));
-    next.attempt = lease.self;
-    if (what != steps::won) { // a raise
-        next.stage = acquire_call::phase::attempting;
-        ++next.attempts;
-        timers_.cancel(lease.wake);
-        timers_.set(
-            next.wake, std::min({later(now, rules_.master_timeout), deadline, next.wait_until}));
-    }
-    decided(lease, what, now);
-    return true;
-}
 
 // Another process may release it at any time. The front of its waiters asks at once: it is refused,
 // so it subscribes and learns how long the lease lasts.

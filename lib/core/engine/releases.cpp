@@ -1,35 +1,79 @@
-// What the end of a lease of this process means to its waiters, and to those of other processes.
+// The release of a lease by its holder, and what the end of a lease means to waiters: a local
+// handoff, or a removal and the next attempt of the front.
 
 #include "core/base/decisions.hpp"
 #include "core/base/hash.hpp"
 #include "engine.hpp"
 
+#include <algorithm>
+
 namespace redlock::core {
 
-// A process that has just released a lock for which others wait pauses first. The notification of
-// another release ends the pause. The one of its own release may arrive during the pause as well.
-next_step engine::yield(acquire_call& front, time_point now) {
-    wait_queue& mine = *front.queue;
-    const time_point until = yields_until(mine.form, mine.key);
-    if (now >= until) {
-        return next_step::ask;
+void engine::release(handle<claim> name, time_point now) {
+    claim* const lease = claims_.find(name);
+    if (lease == nullptr || !lease->acts()) {
+        return; // its removal has started
     }
-    front.stage = acquire_call::phase::paused; // no attempt of it is under way
-    const std::uint64_t lock = hash_of_key(mine.key);
-    mine.released(wire_.heard().own_release(lock), never, until, view_of(mine, now));
-    mine.others_first = wire_.heard().others(lock);
-    mine.asked_all(now);
-    watch(mine, now);
-    front.ask_arbiter = true;
-    pause(front, until, now);
-    return next_step::wait;
+    if (lease->is_lost()) {
+        closing_moved(now);
+        end_lost(*lease, now);
+    } else {
+        release(*lease, now);
+    }
+    finish_closing(now);
 }
 
-time_point engine::yields_until(lock_form form, std::string_view key) noexcept {
-    const audience& heard = wire_.heard();
-    return !wrong::releaser_asks_at_once && heard.yields() && form == lock_form::exclusive
-               ? heard.yields_until(hash_of_key(key))
-               : never;
+void engine::release(claim& lease, time_point now) {
+    counters_.hold.add(now - lease.held_since());
+    end_extensions(lease, errc::released);
+    const bool late = now >= lease.held_until(); // and the timer has not fired yet
+    if (wrong::old_holder_releases && !late) {   // so the key is still its own
+        for (const std::size_t i : each_of(masters_.up())) {
+            wire_.send(i, {"DEL", lease.key()}, {.kind = command_kind::ping}, now);
+        }
+    }
+    if (late || !hand_off(lease, now)) {
+        wrong::own_queue_not_notified ? void() : lease_ended(lease, now);
+        remove(lease, now);
+    }
+}
+
+// The keys of a released lease stay for the next waiter of this process. Returns false if nobody
+// gets it.
+bool engine::hand_off(claim& lease, time_point now) {
+    acquire_call* const chosen = closing() ? nullptr : next_owner(lease, now);
+    if (chosen == nullptr) {
+        return false;
+    }
+    acquire_call& next = *chosen;
+    if (next.stage == acquire_call::phase::attempting) {
+        claim& attempt = *claims_.find(next.attempt);
+        if (attempt.is_slot()) {
+            attempt.announce(); // it may have the key of another slot
+        }
+        remove(attempt, now);
+    }
+    end_scan(next);
+    ++counters_.local_handoffs;
+    ++counters_.released;
+    host_.removed(lease, release_result::released);
+    const time_point deadline = lease.deadline();
+    const steps what = lease.hand_to(
+        next.self,
+        {.ttl = next.options.ttl,
+         .min_validity = next.options.min_validity,
+         .patience = next.wait_until > next.began ? next.wait_until : forever},
+        at(now));
+    next.attempt = lease.self;
+    if (what != steps::won) { // a raise
+        next.stage = acquire_call::phase::attempting;
+        ++next.attempts;
+        timers_.cancel(lease.wake);
+        timers_.set(
+            next.wake, std::min({later(now, rules_.master_timeout), deadline, next.wait_until}));
+    }
+    decided(lease, what, now);
+    return true;
 }
 
 acquire_call* engine::next_owner(claim& lease, time_point now) {

@@ -7,6 +7,7 @@
 // masters.
 
 #include "core/base/decisions.hpp"
+#include "core/base/hash.hpp"
 #include "core/bytes/keys.hpp"
 #include "engine.hpp"
 
@@ -55,11 +56,37 @@ next_step engine::join(acquire_call& wanted, time_point now) {
     } else if (!take_ticket(wanted, now)) {
         const claim* const holder = held_here(mine);
         if (holder == nullptr) {
-            return yield(wanted, now);
+            return ask_or_yield(wanted, now);
         }
         pause(wanted, holder->acts_until(), now);
     }
     return next_step::wait;
+}
+
+// A process that has just released a lock for which others wait pauses first. The notification of
+// another release ends the pause. The one of its own release may arrive during the pause as well.
+next_step engine::ask_or_yield(acquire_call& front, time_point now) {
+    wait_queue& mine = *front.queue;
+    const time_point until = yields_until(mine.form, mine.key);
+    if (now >= until) {
+        return next_step::ask;
+    }
+    front.stage = acquire_call::phase::paused; // no attempt of it is under way
+    const std::uint64_t lock = hash_of_key(mine.key);
+    mine.released(wire_.heard().own_release(lock), never, until, view_of(mine, now));
+    mine.others_first = wire_.heard().others(lock);
+    mine.asked_all(now);
+    watch(mine, now);
+    front.ask_arbiter = true;
+    pause(front, until, now);
+    return next_step::wait;
+}
+
+time_point engine::yields_until(lock_form form, std::string_view key) noexcept {
+    const audience& heard = wire_.heard();
+    return !wrong::releaser_asks_at_once && heard.yields() && form == lock_form::exclusive
+               ? heard.yields_until(hash_of_key(key))
+               : never;
 }
 
 void engine::leave(acquire_call& wanted, time_point now) {

@@ -4,7 +4,7 @@
 
 #include "core/base/backoff.hpp"
 #include "core/base/validity.hpp"
-#include "round.hpp"
+#include "tally.hpp"
 
 #include <redlock/diagnostics.hpp>
 #include <redlock/errc.hpp>
@@ -28,7 +28,7 @@ enum class asking_stage : std::uint8_t { votes, heals, reads, raises };
 inline constexpr std::uint32_t all_asked = ~std::uint32_t{0};
 
 struct asking_state {
-    round count;
+    tally count;
     std::uint16_t voters = 0;
     claim_origin from = claim_origin::acquire;
     asking_stage at = asking_stage::votes;

@@ -1,6 +1,6 @@
 // The wire between claims and masters: formats their commands, alone or in a call for several
 // (frame.hpp), in the variant that each master has, and gives each reply to the claims of its call.
-// It learns from a reply what that shows of the server. It decides nothing about a claim.
+// It learns from a reply what that shows of the server, and whether a grant of it is a vote.
 //
 // A command of a broken connection is treated as one whose reply nobody will see.
 

@@ -29,7 +29,7 @@ struct acquire_call {
         scanning,   // searches for free slots of a pool
         attempting, // an attempt is in flight
         ticketed,   // at the front, waits for the reply of the fair queue
-        paused,     // at the front, between two attempts
+        paused,     // before its first attempt or the next one
         finishing,  // failed: the rollback is being sent
     };
 

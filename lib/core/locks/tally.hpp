@@ -1,4 +1,4 @@
-// One round of votes for a lock: counts votes, and knows when the round is decided. Only a majority
+// The tally of one attempt: counts votes, and knows when they decide. Only a majority
 // of the *configured* masters counts: missing votes do not reduce the majority.
 
 #pragma once
@@ -18,10 +18,10 @@ enum class verdict : unsigned char {
     no_quorum, // cannot be won; no majority replied
 };
 
-class round {
+class tally {
 public:
-    round() noexcept = default;
-    round(std::size_t masters, std::size_t quorum) noexcept
+    tally() noexcept = default;
+    tally(std::size_t masters, std::size_t quorum) noexcept
         : pending_(static_cast<std::uint16_t>(masters)),
           quorum_(static_cast<std::uint16_t>(quorum)) {
         assert(quorum >= 1 && quorum <= masters);

@@ -1,14 +1,14 @@
 #include "core/base/validity.hpp"
-#include "core/locks/round.hpp"
+#include "core/locks/tally.hpp"
 #include "support/test.hpp"
 
 #include <numeric>
 
-namespace round_test { namespace {
+namespace tally_test { namespace {
 
 using namespace redlock;
 using namespace redlock::core;
-using redlock::core::round; // and not that of the C library
+using redlock::core::tally;
 
 constexpr std::array kinds{
     vote::granted, vote::held, vote::error, vote::timed_out, vote::unreachable};
@@ -84,7 +84,7 @@ std::string in_words(const std::vector<vote>& votes, const std::vector<std::size
 // Plays one round in one order. Gives what is wrong with it, or nothing.
 std::string fault_in(const std::vector<vote>& votes, const std::vector<std::size_t>& order) {
     const std::size_t masters = votes.size();
-    round played(masters, quorum_of(masters));
+    tally played(masters, quorum_of(masters));
     counts so_far;
     verdict before = verdict::open;
     for (std::size_t i = 0; i <= masters; ++i) {
@@ -143,7 +143,7 @@ TEST_CASE("a master that has not voted when a round is closed counts as a failur
     for (std::size_t masters = 1; masters <= 7; ++masters) {
         for (std::size_t granted = 0; granted <= masters; ++granted) {
             for (std::size_t held = 0; granted + held <= masters; ++held) {
-                round closed(masters, quorum_of(masters));
+                tally closed(masters, quorum_of(masters));
                 for (std::size_t i = 0; i < granted + held; ++i) {
                     closed.add(i < granted ? vote::granted : vote::held);
                 }
@@ -165,7 +165,7 @@ TEST_CASE("every vote that is neither granted nor held is a failure") {
           vote::error,
           vote::quarantined,
           vote::duplicate}) {
-        round lost(3, 2);
+        tally lost(3, 2);
         lost.add(what);
         lost.add(vote::held);
         CHECK(lost.decide() == verdict::open);
@@ -175,7 +175,7 @@ TEST_CASE("every vote that is neither granted nor held is a failure") {
 }
 
 TEST_CASE("a partial grant of ours next to a held key is contention, not an outage") {
-    round split(3, 2);
+    tally split(3, 2);
     split.add(vote::granted);
     split.add(vote::held);
     CHECK(split.decide() == verdict::open);
@@ -183,4 +183,4 @@ TEST_CASE("a partial grant of ours next to a held key is contention, not an outa
     CHECK(split.decide() == verdict::contended);
 }
 
-}} // namespace round_test
+}} // namespace tally_test
