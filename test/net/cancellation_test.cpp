@@ -111,6 +111,13 @@ TEST_CASE("total cancellation ends an acquire only while nothing was sent for it
     q.each(&fake_master::release_hung);
     CHECK(!q.wait(front).error());
     CHECK(front.value().held());
+    // While a lease that was handed off is held, the first waiter has not asked either.
+    acquisition& next = q.begin_acquire("r", patiently());
+    q.release(front.value());
+    CHECK(!q.wait(next).error());
+    acquisition& first = q.begin_acquire("r", patiently());
+    first.cancel(asio::cancellation_type::total);
+    CHECK(q.wait(first).error() == aborted);
 }
 
 TEST_CASE("total cancellation ends no operation that has effects") {

@@ -138,8 +138,13 @@ void engine::time_out(acquire_call& wanted, time_point now) {
 
 bool engine::has_sent_nothing(handle<acquire_call> acquire) const noexcept {
     const acquire_call* const wanted = acquires_.find(acquire);
-    return wanted != nullptr && wanted->stage == acquire_call::phase::queued
-           && wanted->attempts == 0;
+    if (wanted == nullptr || wanted->attempts != 0) {
+        return false;
+    }
+    // At the front of a fair queue, it has asked for a ticket.
+    return wanted->stage == acquire_call::phase::queued
+           || (wanted->stage == acquire_call::phase::paused
+               && (wanted->queue == nullptr || wanted->queue->ticket.waiter.empty()));
 }
 
 void engine::cancel(handle<acquire_call> acquire, time_point now) {
