@@ -163,11 +163,11 @@ void descendants::add_children_of(process parent) {
 }
 
 void descendants::kill() const noexcept {
-    for (const process& one : all_) {
-        if (one.descriptor < 0) {
-            ::kill(one.pid, SIGKILL);
+    for (auto one = all_.rbegin(); one != all_.rend(); ++one) {
+        if (one->descriptor < 0) {
+            ::kill(one->pid, SIGKILL);
         } else {
-            send_to(one.descriptor, SIGKILL);
+            send_to(one->descriptor, SIGKILL);
         }
     }
 }

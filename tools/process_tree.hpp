@@ -33,7 +33,7 @@ public:
     descendants(const descendants&) = delete;
     descendants& operator=(const descendants&) = delete;
 
-    void kill() const noexcept;
+    void kill() const noexcept; // parents last
 
 private:
     struct process {

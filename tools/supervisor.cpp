@@ -93,8 +93,9 @@ void supervisor::wake() const noexcept {
     }
 }
 
-void supervisor::kill() const noexcept {
-    if (!ended_) { // not yet reaped: nobody else can have its number
+void supervisor::kill() const {
+    if (!ended_) {            // not yet reaped: nobody else can have its number
+        descendants().kill(); // it last: this process may be killed in between
         ::kill(pid_, SIGKILL);
     }
 }

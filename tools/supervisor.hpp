@@ -76,8 +76,8 @@ public:
     /// Time after which the supervisor is stopped or hangs, if it has not reported the end of the
     /// command.
     redlock::time_point overdue_at() const noexcept;
-    /// Kills the supervisor, and with it the command; `read` kills what the command started.
-    void kill() const noexcept;
+    /// Kills what the command has started, the command, and the supervisor last.
+    void kill() const;
 
     /// Becomes readable when there is a report.
     int descriptor() const noexcept { return channel_; }

@@ -763,9 +763,8 @@ def _(quorum):
     supervisor = supervisor_of(process)
     leader = int(pathlib.Path(f'/proc/{supervisor}/task/{supervisor}/children').read_text())
     try:
-        os.kill(supervisor, signal.SIGSTOP)
-        while alive(leader):
-            pass
+        while alive(leader):  # the tool continues it, and kills it in the end
+            os.kill(supervisor, signal.SIGSTOP)
         process.kill()
         until(lambda: not any(map(alive, pids)), 'the death of all')
     finally:
