@@ -41,19 +41,22 @@ void engine_driver::schedule_flush() {
     }
     const bool continues = std::exchange(handler_posted_, false);
     if (!engine_.wants_write() && !continues) {
-        end_turn();
+        set_timer();
         return;
     }
     turn_posted_ = true;
-    io_.post([me = std::static_pointer_cast<engine_driver>(shared_from_this())] {
-        const section lock(*me);
-        me->turn_posted_ = false;
-        me->engine_.flush();
-        me->engine_.wants_write(); // answered by the next line
-        me->write_all();
-        me->backend_->read(); // of the masters that were written to first
-        me->all_received();
-    });
+    io_.post(
+        [me = std::static_pointer_cast<engine_driver>(shared_from_this())] { me->end_turn(); });
+}
+
+void engine_driver::end_turn() {
+    const section lock(*this);
+    turn_posted_ = false;
+    engine_.flush();
+    engine_.wants_write(); // answered by the next line
+    write_all();
+    backend_->read(); // of the masters that were written to first
+    all_received();
 }
 
 void engine_driver::all_received() {
@@ -64,7 +67,7 @@ void engine_driver::all_received() {
     }
 }
 
-void engine_driver::end_turn() {
+void engine_driver::set_timer() {
     const time_point next = std::min(turn_ended(), engine_.next_due());
     if (next != core::forever) {
         backend_->wake_by(next);

@@ -131,7 +131,9 @@ private:
             engine_.time_passed(now);
         }
     }
+    /// Writes what was queued, reads what has arrived, and lets the reactor wait.
     void end_turn();
+    void set_timer();
     void write_all();
 
     home io_;

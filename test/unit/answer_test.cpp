@@ -303,7 +303,7 @@ struct several {
         REQUIRE(reader.feed(bytes));
         const reply* const got = reader.next();
         REQUIRE(got != nullptr);
-        batch_answers all(*got, kind, how, has_counters, locks);
+        frame_answers all(*got, kind, how, has_counters, locks);
         call = all.call();
         executed = all.executed();
         error = all.error();
@@ -535,7 +535,7 @@ TEST_CASE("a reply for several locks that no script gives is an error for each o
     for (const reply& other :
          {integer(1), text(reply_type::status, "OK"), text(reply_type::nil, "")}) {
         for (const command_kind kind : {acquires, extends, removes}) {
-            const batch_answers all(other, kind, command_variant::eval, false, 2);
+            const frame_answers all(other, kind, command_variant::eval, false, 2);
             CHECK(!all.executed());
             CHECK(all.call().said == vote::error);
             CHECK(all.error().empty());

@@ -31,7 +31,7 @@ struct connection_site : core::connection_events, core::receiver {
             drops.push_back(at.command.subject.index);
         }
     }
-    void granted(const core::arrival& at, std::uint64_t locks) override {
+    void usual_reply(const core::arrival& at, std::uint64_t locks) override {
         grants.emplace_back(at.command.replies, locks);
         sent_at.push_back(at.sent);
     }

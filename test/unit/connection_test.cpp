@@ -196,7 +196,7 @@ TEST_CASE("a certificate counts for what was sent under the same record") {
         const sent_command call{
             .kind = command_kind::acquire,
             .how = command_variant::native,
-            .shared = true,
+            .in_frame = true,
             .replies = 2,
             .certified = true,
             .record = it.link.record() - (changed ? 1U : 0U),
@@ -215,7 +215,7 @@ TEST_CASE("grants in a row are one event, and those of a call cut anywhere count
     sent_command four{
         .kind = command_kind::acquire,
         .how = command_variant::native,
-        .shared = true,
+        .in_frame = true,
         .locks = 4,
         .replies = 4,
         .subject = {7, 1}};
@@ -398,11 +398,11 @@ TEST_CASE("a script for several locks is learned for each kind of call by itself
             reply answered;
             answered.type = error.empty() ? reply_type::array : reply_type::error;
             answered.text = error;
-            const sent_command command{.kind = kind, .how = how, .shared = true};
-            const batch_answers all(answered, kind, how, false, locks);
+            const sent_command command{.kind = kind, .how = how, .in_frame = true};
+            const frame_answers all(answered, kind, how, false, locks);
             it.link.learn(command, answered, all.call());
         };
-        const auto said_by = [&](command_kind one) { return it.link.commands().of_batch(one); };
+        const auto said_by = [&](command_kind one) { return it.link.commands().of_frame(one); };
         CHECK(said_by(kind) == command_variant::eval);
         learn(command_variant::eval, "READONLY You can't write against a read only replica.");
         CHECK(said_by(kind) == command_variant::eval);
@@ -450,12 +450,12 @@ TEST_CASE("a call for several locks and a script for one are learned by themselv
     for (const command_kind kind :
          {command_kind::acquire, command_kind::remove, command_kind::extend}) {
         it.link.learn({.kind = kind, .how = command_variant::eval}, done, {});
-        CHECK(it.link.commands().of_batch(kind) == command_variant::eval);
+        CHECK(it.link.commands().of_frame(kind) == command_variant::eval);
     }
     const server_capabilities taught = it.link.commands();
     it.link.learn(
-        {.kind = command_kind::remove, .how = command_variant::eval, .shared = true}, done, {});
-    CHECK(it.link.commands().of_batch(command_kind::remove) == command_variant::evalsha);
+        {.kind = command_kind::remove, .how = command_variant::eval, .in_frame = true}, done, {});
+    CHECK(it.link.commands().of_frame(command_kind::remove) == command_variant::evalsha);
     constexpr auto form = lock_form::exclusive;
     CHECK(
         it.link.commands().of(form, command_kind::remove) == taught.of(form, command_kind::remove));

@@ -8,7 +8,7 @@
 #include <cctype>
 #include <random>
 
-namespace batch_effects_test { namespace {
+namespace frame_effects_test { namespace {
 
 namespace core = redlock::core;
 namespace memory = redlock::testing::memory;
@@ -281,4 +281,4 @@ TEST_CASE("a call for several locks does what calls for one lock each do") {
     }
 }
 
-}} // namespace batch_effects_test
+}} // namespace frame_effects_test

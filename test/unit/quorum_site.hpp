@@ -32,7 +32,7 @@ struct quorum_site : core::connection_events, core::subscriber_events, core::rec
             on_reply(at, got);
         }
     }
-    void granted(const core::arrival& at, std::uint64_t locks) override {
+    void usual_reply(const core::arrival& at, std::uint64_t locks) override {
         if (on_grant) {
             on_grant(at, locks);
         }

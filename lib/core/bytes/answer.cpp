@@ -214,7 +214,7 @@ bool means_ineligible(std::string_view error) noexcept {
            || error.starts_with("MASTERDOWN");
 }
 
-batch_answers::batch_answers(
+frame_answers::frame_answers(
     const reply& got,
     command_kind kind,
     command_variant how,
@@ -253,7 +253,7 @@ batch_answers::batch_answers(
 
 // The reply has a value for each lock, or exceptions with ascending numbers. A nested array is
 // invalid: its elements would be taken for those of the reply.
-bool batch_answers::well_formed(std::size_t locks) const noexcept {
+bool frame_answers::well_formed(std::size_t locks) const noexcept {
     if (std::ranges::any_of(
             rest_, [](const reply& one) { return one.type == reply_type::array; })) {
         return false;
@@ -273,7 +273,7 @@ bool batch_answers::well_formed(std::size_t locks) const noexcept {
     return true;
 }
 
-answer batch_answers::next() noexcept {
+answer frame_answers::next() noexcept {
     if (!executed_) {
         return call_;
     }
@@ -290,7 +290,7 @@ answer batch_answers::next() noexcept {
     return decode(status);
 }
 
-answer batch_answers::decode(const reply& one) noexcept {
+answer frame_answers::decode(const reply& one) noexcept {
     if (!one.is_integer()) {
         error_ = one.text;
         // The error of the command for this lock. The rest of the call was executed nevertheless.

@@ -83,9 +83,9 @@ inline constexpr std::string_view all_removed = "*2\r\n:1\r\n:0\r\n";
 
 /// Decodes a master's reply to one call for several locks (guarded_scripts.hpp): one answer for
 /// each lock of the call, in order.
-class batch_answers {
+class frame_answers {
 public:
-    batch_answers(
+    frame_answers(
         const reply& got,
         command_kind kind,
         command_variant how,

@@ -63,10 +63,10 @@ struct server_capabilities {
     }
     /// The variant of a script for several exclusive locks in one call: `kind` is acquire, remove
     /// or extend.
-    command_variant of_batch(command_kind kind) const noexcept { return variant(batch(kind)); }
+    command_variant of_frame(command_kind kind) const noexcept { return variant(frame(kind)); }
 
     void learn(lock_form form, command_kind kind, bool known) { known_[place(form, kind)] = known; }
-    void learn_batch(command_kind kind, bool known) { known_[batch(kind)] = known; }
+    void learn_frame(command_kind kind, bool known) { known_[frame(kind)] = known; }
 
     friend bool operator==(const server_capabilities&, const server_capabilities&) = default;
 
@@ -77,7 +77,7 @@ private:
         const lock_form of = has_own_script(form, kind) ? form : lock_form::exclusive;
         return row * static_cast<std::size_t>(of) + static_cast<std::size_t>(kind);
     }
-    static std::size_t batch(command_kind kind) noexcept {
+    static std::size_t frame(command_kind kind) noexcept {
         return row * lock_forms + static_cast<std::size_t>(kind);
     }
     // A script is sent whole unless the server is known to have it: a removal must work even if

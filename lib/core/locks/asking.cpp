@@ -8,7 +8,7 @@
 // the claim is held (*raise*). Counters are raised only *while the lock there is ours*. The next
 // owner's majority shares a master with this one, whose counter is then at least the token.
 
-#include "removal.hpp"
+#include "claim.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -125,19 +125,6 @@ master_set claim::ask(std::size_t arbiter) noexcept {
 
 // --- Votes
 
-steps claim::answered(const told& from, const answer& got, const circumstances& at) {
-    switch (from.kind) {
-    case command_kind::acquire:
-        return is_held() ? granted_late(from, got, at) : acquired(from, got, at);
-    case command_kind::raise:
-        return is_held() ? raised_late(from, got, at) : raised(from, got, at);
-    case command_kind::remove:
-        return removed(from, got.said, at);
-    default: // extend, heal
-        return attaches() ? attached(from, got, at) : kept(from, got, at);
-    }
-}
-
 vote claim::note_grant(std::size_t master, const answer& got) {
     votes.set_left(master, got.left.value_or(lease_unknown));
     if (got.said == vote::granted) {
@@ -149,7 +136,7 @@ vote claim::note_grant(std::size_t master, const answer& got) {
     return got.said;
 }
 
-steps claim::acquired(const told& from, const answer& got, const circumstances& at) {
+steps claim::acquire_answered(const told& from, const answer& got, const circumstances& at) {
     assert(is_asking());
     ballot& theirs = votes.of[from.master];
     if (from.epoch != handoffs_ || theirs.said != vote::pending) {
@@ -177,7 +164,7 @@ steps claim::acquired(const told& from, const answer& got, const circumstances& 
     return steps::counted | decide(at);
 }
 
-steps claim::raised(const told& from, const answer& got, const circumstances& at) {
+steps claim::raise_answered(const told& from, const answer& got, const circumstances& at) {
     ballot& theirs = votes.of[from.master];
     if (got.said == vote::owned_by_other) {
         removal_seen_ |= theirs.remove(at.now);

@@ -27,7 +27,7 @@ void claim::attach(
 }
 
 // A reply to the extension of an attach, or to HEAL.
-steps claim::attached(const told& from, const answer& got, const circumstances& at) {
+steps claim::attach_answered(const told& from, const answer& got, const circumstances& at) {
     const steps counted = from.kind == command_kind::heal ? steps::none : steps::counted;
     ballot& theirs = votes.of[from.master];
     if (theirs.said != vote::pending) {

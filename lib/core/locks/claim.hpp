@@ -295,9 +295,9 @@ private:
     master_set unsent() const noexcept { return removing_.unconfirmed & ~removing_.in_flight; }
 
     // asking.cpp
-    steps acquired(const told&, const answer&, const circumstances&);
-    steps attached(const told&, const answer&, const circumstances&);
-    steps raised(const told&, const answer&, const circumstances&);
+    steps acquire_answered(const told&, const answer&, const circumstances&);
+    steps attach_answered(const told&, const answer&, const circumstances&);
+    steps raise_answered(const told&, const answer&, const circumstances&);
     steps read_or_raised(std::size_t master, const answer&, const circumstances&);
     steps decide_attach(const circumstances&);
     steps level(const circumstances&);
@@ -307,7 +307,7 @@ private:
     vote note_grant(std::size_t master, const answer&);
 
     // lease.cpp
-    steps kept(const told&, const answer&, const circumstances&);
+    steps extend_answered(const told&, const answer&, const circumstances&);
     steps granted_late(const told&, const answer&, const circumstances&);
     steps raised_late(const told&, const answer&, const circumstances&);
     steps move_deadline(const circumstances&);

@@ -57,17 +57,6 @@ bool claim::extends_on(std::size_t master, bool guarded) noexcept {
     return true;
 }
 
-bool claim::may_send(command_kind kind, std::uint16_t epoch, time_point now) const noexcept {
-    if (kind == command_kind::acquire || kind == command_kind::raise) {
-        return epoch == handoffs_; // else it is of an earlier attempt on this claim
-    }
-    if (attaches() || kind == command_kind::remove) {
-        return true;
-    }
-    return is_held() && (wrong::heal_after_deadline || now < held_.deadline)
-           && epoch == extending_.round && (kind != command_kind::heal || extending_.heals);
-}
-
 void claim::heals_on(std::size_t master, drift_bound drift) noexcept {
     if (is_held()) {
         votes.of[master].asked = true;
@@ -101,7 +90,7 @@ steps claim::mend(master_set where, const circumstances& at) {
     return extending_.active ? sent | judge(at) : sent;
 }
 
-steps claim::kept(const told& from, const answer& got, const circumstances& at) {
+steps claim::extend_answered(const told& from, const answer& got, const circumstances& at) {
     if (is_held() && at.now >= lost_at()) {
         // Its reply does not count: `held()` is false already, and must not become true again.
         return stop_now(at);

@@ -29,7 +29,7 @@ void wire::frame_replied(const arrival& at, const reply& answered) {
         }
         return;
     }
-    batch_answers all(
+    frame_answers all(
         answered, at.command.kind, at.command.how, what.has_counters(), what.items.size());
     note_server(at, answered, all.call());
     if (at.command.kind == command_kind::remove && all.all_granted()) {
@@ -47,7 +47,7 @@ void wire::removed(const arrival& at, const frame& what) {
     events_.removed(at, what.items);
 }
 
-void wire::each_replied(const arrival& at, const frame& what, batch_answers& all) {
+void wire::each_replied(const arrival& at, const frame& what, frame_answers& all) {
     const bool extends = rules_.guarded() && at.command.kind == command_kind::extend;
     sent_command of_lock{.kind = at.command.kind};
     const arrival one{at.master, of_lock, at.sent, at.now};
@@ -80,7 +80,7 @@ void wire::each_replied(const arrival& at, const frame& what, batch_answers& all
     }
 }
 
-void wire::granted(const arrival& at, std::uint64_t locks) {
+void wire::usual_reply(const arrival& at, std::uint64_t locks) {
     frame& what = *frames_.find(at.command.subject.to<frame>());
     if (at.command.kind == command_kind::remove) {
         removed(at, what);

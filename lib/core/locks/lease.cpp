@@ -203,19 +203,4 @@ steps claim::due(master_set& silent, const circumstances& at) {
     return judge(at);
 }
 
-time_point claim::next_due(time_point now) const noexcept {
-    switch (phase_) {
-    case phase::held:
-        return std::min({lost_at(), warn_at(), held_.next_at});
-    case phase::lost:
-        return believed_until_;
-    case phase::removing:
-        return std::min(
-            {removing_.decide_by, removing_.retry_at, now < expires_at_ ? expires_at_ : forever});
-    case phase::asking:
-        break;
-    }
-    return forever;
-}
-
 } // namespace redlock::core

@@ -100,21 +100,4 @@ void claim::note_stray(std::size_t master, command_kind kind, time_point until) 
     left.until = std::max(left.until, until);
 }
 
-void claim::reset() {
-    phase_ = phase::asking;
-    std::construct_at(&asking_);
-    key_ = {};
-    form_ = lock_form::exclusive;
-    announced_ = drops_intent_ = removal_seen_ = false;
-    more_.reset();
-    fencing_token_ = 0;
-    handoffs_ = 0;
-    queued_in = 0;
-    believed_until_ = never;
-    if (!fencing_) { // else each vote has a counter
-        votes.clear_details();
-    }
-    extending_ = {};
-}
-
 } // namespace redlock::core

@@ -284,7 +284,7 @@ void wire::send_frame(const frame& what) {
     for (const std::size_t i : each_of(what.to)) {
         connection& link = *masters_[i].link;
         const command_variant how =
-            what.native ? command_variant::native : link.commands().of_batch(what.kind);
+            what.native ? command_variant::native : link.commands().of_frame(what.kind);
         if (common == 0 || how != said) { // nearly always the same for all masters
             call_.clear();
             frames_.write(call_, what, how, record);
@@ -305,7 +305,7 @@ void wire::send_frame(const frame& what) {
             call_,
             {.kind = what.kind,
              .how = how,
-             .shared = true,
+             .in_frame = true,
              .locks = static_cast<std::uint8_t>(what.items.size()),
              .replies = static_cast<std::uint8_t>(
                  (what.native ? what.items.size() : 1) + (certifies ? 1 : 0)),

@@ -107,7 +107,7 @@ public:
 
 private:
     void replied(const arrival& at, const reply* got) override;
-    void granted(const arrival& at, std::uint64_t locks) override;
+    void usual_reply(const arrival& at, std::uint64_t locks) override;
 
     // wire.cpp: formats
     static bool shares_calls(const claim& of) noexcept { return of.form() == lock_form::exclusive; }
@@ -137,7 +137,7 @@ private:
     // wire_replies.cpp
     void frame_replied(const arrival& at, const reply& answered);
     void removed(const arrival& at, const frame& what);
-    void each_replied(const arrival& at, const frame& what, batch_answers& all);
+    void each_replied(const arrival& at, const frame& what, frame_answers& all);
     void set_replied(const arrival& at, const frame& what, const reply& answered);
     void certified(const arrival& at, const frame& what, const reply& answered);
     void sets_replied(

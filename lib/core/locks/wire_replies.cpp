@@ -56,7 +56,7 @@ std::string explain(const claim& owner, const answer& got, std::string_view erro
 // --- One claim
 
 void wire::replied(const arrival& at, const reply* got) {
-    if (at.command.shared) {
+    if (at.command.in_frame) {
         got != nullptr ? frame_replied(at, *got) : frame_dropped(at);
         return;
     }

@@ -115,7 +115,7 @@ void connection::received(std::span<const char> bytes, time_point now) {
     counters_.bytes_received += bytes.size();
     reader_.feed(bytes);
     while (liveness_.connected()) {
-        if (!in_flight_.empty() && in_flight_.front().what.shared && take_usual(now)) {
+        if (!in_flight_.empty() && in_flight_.front().what.in_frame && take_usual(now)) {
             continue;
         }
         const reply* const answer = reader_.next();
@@ -172,7 +172,7 @@ bool connection::take_usual(time_point now) {
                                  && reader_.take(all_removed);
     if (usual) {
         settle(command.what.locks, 1, now);
-        command.what.to->granted(
+        command.what.to->usual_reply(
             {master_, command.what, command.sent, now},
             certificate ? take_granted() : ~std::uint64_t{0} >> (64U - command.what.locks));
     }
@@ -193,7 +193,7 @@ bool connection::take_grants(time_point now) {
     if (command.what.certified) {
         granted_ |= locks;
     } else {
-        command.what.to->granted({master_, command.what, command.sent, now}, locks);
+        command.what.to->usual_reply({master_, command.what, command.sent, now}, locks);
     }
     return true;
 }
@@ -227,12 +227,12 @@ void connection::learn(
     server_capabilities& commands = info_.commands;
     const bool missing = meaning.use_eval && got.text.starts_with("NOSCRIPT");
     const bool executed =
-        !got.is_error() && (command.shared || command.how == command_variant::eval);
-    if (command.shared && (executed || missing)) {
-        commands.learn_batch(command.kind, executed);
+        !got.is_error() && (command.in_frame || command.how == command_variant::eval);
+    if (command.in_frame && (executed || missing)) {
+        commands.learn_frame(command.kind, executed);
     } else if (executed || missing) {
         commands.learn(command.form, command.kind, executed);
-    } else if (meaning.use_eval && !(command.shared && meaning.for_one)) {
+    } else if (meaning.use_eval && !(command.in_frame && meaning.for_one)) {
         commands.evalsha = false;
     }
 }

@@ -41,7 +41,7 @@ struct sent_command {
     std::uint16_t epoch = 0;  // identifies what the reply belongs to: a round, an attempt, a ticket
                               // request or a part of a scan
     bool publishes = false;   // the script publishes the removal
-    bool shared = false;      // for several locks: the subject is a batch
+    bool in_frame = false;    // for several locks: the subject is the frame
     std::uint8_t locks = 1;   // their number
     std::uint8_t replies = 1; // number of outstanding replies: for native acquires one per lock,
                               // plus one for the certificate
@@ -55,7 +55,7 @@ struct sent_command {
         return kind == command_kind::acquire || kind == command_kind::raise;
     }
     /// A native call for several locks: each has a reply of its own.
-    bool sets_each() const noexcept { return shared && how == command_variant::native; }
+    bool sets_each() const noexcept { return in_frame && how == command_variant::native; }
 };
 
 /// A command, and when its reply arrived or became impossible.
@@ -73,7 +73,7 @@ public:
     virtual void replied(const arrival& at, const reply* got) = 0;
     /// The usual reply to a call for several locks: the master has done what was asked for these, a
     /// bit each, the last lock lowest. `command.replies` includes theirs.
-    virtual void granted(const arrival& /*at*/, std::uint64_t /*locks*/) {}
+    virtual void usual_reply(const arrival& /*at*/, std::uint64_t /*locks*/) {}
 
 protected:
     ~receiver() = default;
@@ -195,7 +195,7 @@ public:
 
     /// The argument of a script that must not run after `moment` (guarded protocol).
     master_guard guard_until(time_point moment) const noexcept;
-    /// Appends this guard as the last arguments of a shared call.
+    /// Appends this guard as the last arguments of a frame.
     void append_guard(std::string& out, time_point moment) const;
     /// \name The certificate
     /// A native SET does not check the master's memory record. The certificate does: a GET that

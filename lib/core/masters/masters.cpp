@@ -67,7 +67,7 @@ void masters::introduce_again(std::size_t master, time_point now) {
 void masters::refresh_due() noexcept {
     links_due_ = names_due_ = forever;
     for (const master& one : members_) {
-        names_due_ = std::min(names_due_, yields_at(one));
+        names_due_ = std::min(names_due_, vote_passes_at(one));
         links_due_ = std::min({links_due_, one.link->next_due(), one.pushes->next_due()});
         if (one.otherwise == vote::quarantined && !one.stepped && one.link->judgement().confirmed) {
             links_due_ = std::min(links_due_, one.link->judgement().votes_from);
@@ -152,7 +152,7 @@ void masters::find_duplicates(std::size_t changed) {
 }
 
 // When a name that is away loses the vote to another one of the same server that is not.
-time_point masters::yields_at(const master& one) const {
+time_point masters::vote_passes_at(const master& one) const {
     const bool wanted = !one.link->up() && !one.duplicate
                         && std::ranges::any_of(members_, [&](const master& other) {
                                return other.duplicate && other.link->up()
@@ -167,7 +167,7 @@ time_point masters::yields_at(const master& one) const {
 
 void masters::pass_on_votes(time_point now) {
     for (master& one : members_) {
-        if (now < yields_at(one)) {
+        if (now < vote_passes_at(one)) {
             continue;
         }
         one.duplicate = true;

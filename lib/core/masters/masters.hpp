@@ -239,7 +239,7 @@ private:
     vote vote_of(std::size_t master, time_point now) const;
     void shake_hands(time_point now);
     void find_duplicates(std::size_t changed);
-    time_point yields_at(const master& one) const;
+    time_point vote_passes_at(const master& one) const;
     void pass_on_votes(time_point now);
 
     const settings& rules_;
