@@ -27,6 +27,10 @@
 #include <utility>
 #include <vector>
 
+namespace redlock::core {
+class claim;
+}
+
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 class manager_impl;

@@ -12,6 +12,10 @@
 #include <utility>
 #include <variant>
 
+namespace redlock::core {
+struct acquire_call;
+}
+
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 /// Calls whose handlers take `(error_code, Result)`, for any of the `Results`, in one table.

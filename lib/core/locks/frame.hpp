@@ -28,6 +28,8 @@
 
 namespace redlock::core {
 
+class claim;
+
 /// One call to several masters, for one lock or several.
 struct frame {
     static constexpr std::size_t locks_max = 64;
