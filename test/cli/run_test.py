@@ -763,8 +763,9 @@ def _(quorum):
     supervisor = supervisor_of(process)
     leader = int(pathlib.Path(f'/proc/{supervisor}/task/{supervisor}/children').read_text())
     try:
-        while alive(leader):  # the tool continues it, and kills it in the end
-            os.kill(supervisor, signal.SIGSTOP)
+        os.kill(supervisor, signal.SIGSTOP)
+        while alive(leader):
+            pass
         process.kill()
         until(lambda: not any(map(alive, pids)), 'the death of all')
     finally:
