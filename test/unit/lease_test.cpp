@@ -86,6 +86,32 @@ TEST_CASE("the default margin follows the ttl of an extension, and a chosen one 
     CHECK(it.is_lost_at(got, got.deadline - 1s));
 }
 
+TEST_CASE("an extension does not bring the end of a lock with a max_hold closer") {
+    started_quorum it(3);
+    it.usual_margins = true;
+    acquire_options options = once();
+    options.max_hold = 3s;
+    const answer got = it.acquire_now(options);
+    it.run_until(got.deadline - 900ms);
+    it.extend(got, 10s, 10ms);
+    CHECK(it.extension_errors(got) == errors{{}});
+    it.run_until(got.deadline);
+    CHECK(it.lost_at(got) >= got.held_until);
+}
+
+TEST_CASE("a lock that is granted with less than its default margin left is released") {
+    for (const milliseconds took : {80ms, 90ms}) {
+        started_quorum it(3);
+        it.usual_margins = true;
+        acquire_options options = once();
+        options.ttl = 100ms; // of which 97 ms can be relied on, and 10 ms are the margin
+        for (auto& path : it.paths) {
+            path.back = took;
+        }
+        CHECK(it.acquire_now(options).won == (took == 80ms));
+    }
+}
+
 TEST_CASE("a lock is renewed after a quarter to a third of its ttl, for as long as it is held") {
     started_quorum it(3);
     const redlock::time_point began = it.now();

@@ -126,6 +126,7 @@ guaranteed_until(time_point sent, std::chrono::milliseconds ttl, drift_bound dri
 constexpr std::chrono::milliseconds usual_margin(std::chrono::milliseconds lasts) noexcept {
     return std::min(lasts / 10, std::chrono::milliseconds(1'000));
 }
+/// What an option means.
 constexpr std::chrono::milliseconds stop_margin_of(const acquire_options& options) noexcept {
     return options.stop_margin != default_stop_margin ? options.stop_margin
            : options.max_hold.count() > 0 ? usual_margin(std::min(options.ttl, options.max_hold))

@@ -153,8 +153,10 @@ steps claim::judge(const circumstances& at) {
     }
     round.confirmed = won && at.rules.guarded() && !round.healing;
     round.heals = won && (round.heals || round.confirmed);
-    if (won && held_.usual_margin) {
-        held_.stop_margin = shortened(usual_margin(round.ttl));
+    if (won && held_.margin_follows) { // but no further than the limit of the whole, as at first
+        using std::chrono::milliseconds;
+        const auto limit = std::chrono::floor<milliseconds>(hold_limit() - held_.since);
+        held_.stop_margin = shortened(usual_margin(std::min<milliseconds>(round.ttl, limit)));
     }
     const steps moved = move_deadline(at);
     if (has(moved, steps::stop)) {

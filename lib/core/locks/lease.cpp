@@ -48,7 +48,7 @@ void claim::hold(
         &held_,
         held_state{
             .renew = options.renew,
-            .usual_margin = options.stop_margin == default_stop_margin,
+            .margin_follows = options.stop_margin == default_stop_margin,
             .stop_margin = shortened(stop_margin_of(options)),
             .since = at.now,
             .deadline = deadline,

@@ -42,8 +42,8 @@ struct asking_state {
 struct held_state {
     renewal renew = renewal::automatic;
     loss_reason loss = loss_reason::none;
-    bool extended = false;     // the result of the last round
-    bool usual_margin = false; // it follows the ttl
+    bool extended = false;       // the result of the last round
+    bool margin_follows = false; // the ttl of the last extension
     short_ttl stop_margin{};
     time_point since = never;
     time_point deadline = never;
