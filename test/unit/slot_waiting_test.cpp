@@ -32,6 +32,7 @@ TEST_CASE("the release of any slot wakes a waiter for one") {
     }
     const auto name = it.acquire_slot(waiting(), 4, 1s);
     CHECK(asked(it, "SET") == 0);
+    CHECK(!it.has_sent_nothing(name)); // it has searched
     const std::size_t scans = asked(it, "MGET");
     CHECK(scans <= 3 * 3); // at first, and when the subscriptions were confirmed
     it.run_for(100s);

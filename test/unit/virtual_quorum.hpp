@@ -124,6 +124,9 @@ public:
         engine.cancel(operations_[cookie], now_);
         pass(then);
     }
+    bool has_sent_nothing(std::uint64_t cookie) {
+        return engine.has_sent_nothing(operations_[cookie]);
+    }
     void extend(const answer& lease, milliseconds ttl, nanoseconds then = {}) {
         engine.extend(lease.lease, ttl, now_);
         pass(then);

@@ -86,7 +86,7 @@ void engine::acquire_due(acquire_call& wanted, time_point now) {
     case acquire_call::phase::queued:
         time_out(wanted, now);
         return;
-    case acquire_call::phase::ticketed: // no reply: go on without a turn, which only orders
+    case acquire_call::phase::ticketed: // no reply: go on without it, it only orders
                                         // attempts
         now < wanted.wait_until ? try_it(wanted, now) : time_out(wanted, now);
         return;
@@ -141,9 +141,9 @@ bool engine::has_sent_nothing(handle<acquire_call> acquire) const noexcept {
     if (wanted == nullptr || wanted->attempts != 0) {
         return false;
     }
-    // At the front of a fair queue, it has asked for a ticket.
+    // At the front it may have asked for a ticket, or searched a pool.
     return wanted->stage == acquire_call::phase::queued
-           || (wanted->stage == acquire_call::phase::paused
+           || (wanted->stage == acquire_call::phase::paused && !wanted->search
                && (wanted->queue == nullptr || wanted->queue->ticket.waiter.empty()));
 }
 
