@@ -38,8 +38,8 @@ lease_times times_of(const config& configuration, const acquire_options& given) 
     const std::chrono::milliseconds longest =
         is_set ? configuration.max_ttl : rules.founding_max_ttl;
     acquire_options options = given;
-    const std::chrono::milliseconds lease = detail::effective_ttl(given.ttl, longest);
-    options.ttl = lease;
+    options.ttl = detail::effective_ttl(given.ttl, longest);
+    const std::chrono::milliseconds lease = options.ttl;
     const lease_times::duration ttl = lease;
     lease_times out;
     out.drift = rules.drift.of(lease);

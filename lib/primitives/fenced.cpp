@@ -159,6 +159,7 @@ void fenced_reply::require(std::uint64_t token) const {
 
 constinit const std::string_view fence_check = check_text;
 constinit const std::string_view fenced_set::script{fenced_set_text.data(), fenced_set_text.size()};
+// The library's own SHA-1 is not public; a test compares this.
 constinit const std::string_view fenced_set::sha1 = "56267f8927a83f34a558135b6c0a478c881d22ef";
 
 fenced_set::fenced_set(std::string key) : key_(std::move(key)), fence_(fence_key::for_key(key_)) {}

@@ -150,7 +150,7 @@ TEST_CASE("the fair queue: a ticket is first at once, and none is asked for with
     wait_queues queues(it.masters);
     wait_queue& mine = queues.create(lock_form::exclusive, "p:{r}");
     fair_queue tickets(it.with, it);
-    fair_queue::verdict said;
+    fair_queue::meaning said;
     it.on_reply = [&](const arrival& at, const reply* got) {
         said = tickets.answered(&mine, at, got);
     };
@@ -159,7 +159,7 @@ TEST_CASE("the fair queue: a ticket is first at once, and none is asked for with
     options.order = fairness::fifo;
     CHECK(tickets.ask(mine, options, it.now));
     it.talk_all();
-    CHECK(said.next == fair_queue::verdict::what::come);
+    CHECK(said.next == fair_queue::meaning::what::come);
 
     tickets.leave(mine, it.now);
     CHECK(tickets.leaving());

@@ -149,7 +149,7 @@ answer read_extend(const reply& got, command_variant how) noexcept {
         .server_us = server_us};
 }
 
-answer read_turn(const reply& got, command_variant how) noexcept {
+answer read_ticket(const reply& got, command_variant how) noexcept {
     if (got.is_error()) {
         return read_error(got.text, how);
     }

@@ -49,7 +49,7 @@ answer read_remove(const reply& got, command_variant how) noexcept;
 answer read_extend(const reply& got, command_variant how) noexcept;
 /// Granted: this client may send its attempt. Held: it has to wait; `counter` others are before it,
 /// and nothing changes by itself before `left` has passed.
-answer read_turn(const reply& got, command_variant how) noexcept;
+answer read_ticket(const reply& got, command_variant how) noexcept;
 /// \}
 
 /// The remaining lease in a reply to PTTL; 0 if there is no key. Empty if the reply contains no

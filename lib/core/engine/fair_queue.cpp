@@ -58,18 +58,18 @@ void fair_queue::call(
         masters_[ticket.queue_master].link->commands().of(lock_form::exclusive, kind);
     std::string queue;
     assign_queue_key(queue, rules_.key_prefix, resource_of(waiters.key, rules_.key_prefix));
-    std::string places;
-    assign_tickets_key(places, queue);
+    std::string tickets;
+    assign_tickets_key(tickets, queue);
     wire_.send(
         ticket.queue_master,
-        {verb(how), body(how, what), "3", waiters.key, queue, places, ticket.waiter, argument},
+        {verb(how), body(how, what), "3", waiters.key, queue, tickets, ticket.waiter, argument},
         {.kind = kind, .how = how, .epoch = ticket.epoch, .to = &replies_, .subject = waiters.self},
         now);
 }
 
-fair_queue::verdict
+fair_queue::meaning
 fair_queue::answered(wait_queue* waiters, const arrival& at, const reply* answered) {
-    const answer got = answered != nullptr ? read_turn(*answered, at.command.how) : answer{};
+    const answer got = answered != nullptr ? read_ticket(*answered, at.command.how) : answer{};
     if (answered != nullptr) {
         masters_[at.master].link->learn(at.command, *answered, got);
     }
@@ -81,7 +81,7 @@ fair_queue::answered(wait_queue* waiters, const arrival& at, const reply* answer
         return {}; // the ticket was given up; its leave command follows
     }
     if (answered == nullptr) {
-        return {verdict::what::none}; // another master may keep the queue
+        return {meaning::what::none}; // another master may keep the queue
     }
     if (got.use_eval) {
         send(*waiters, at.now);
@@ -89,10 +89,10 @@ fair_queue::answered(wait_queue* waiters, const arrival& at, const reply* answer
     }
     if (got.said != vote::granted && got.said != vote::held) {
         give_up(*waiters, answered->is_error() ? answered->text : "unexpected reply", at.now);
-        return {verdict::what::none};
+        return {meaning::what::none};
     }
     waiters->ticket.answered(got.said == vote::granted || got.counter == 0, at.sent);
-    return {got.said == vote::granted ? verdict::what::come : verdict::what::wait, got};
+    return {got.said == vote::granted ? meaning::what::come : meaning::what::wait, got};
 }
 
 void fair_queue::give_up(wait_queue& waiters, std::string_view why, time_point now) {

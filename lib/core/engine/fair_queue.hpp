@@ -31,7 +31,7 @@ public:
     void leave(wait_queue& waiters, time_point now);
 
     /// What a reply means for the front, if that still waits for it.
-    struct verdict {
+    struct meaning {
         enum class what {
             nothing, // the reply is not the awaited one
             come,
@@ -43,7 +43,7 @@ public:
     };
     /// `waiters`: the subject of the command; null if it is gone. `answered`: null if the
     /// connection broke before the reply.
-    verdict answered(wait_queue* waiters, const arrival& at, const reply* answered);
+    meaning answered(wait_queue* waiters, const arrival& at, const reply* answered);
 
     /// Whether commands that give up a ticket are in flight.
     bool leaving() const noexcept { return leaving_ > 0; }

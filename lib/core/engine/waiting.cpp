@@ -219,8 +219,8 @@ bool engine::take_ticket(acquire_call& front, time_point now) {
 
 void engine::ticket_answered(const arrival& at, const reply* answered) {
     wait_queue* const mine = queues_.find(at.command.subject.to<wait_queue>());
-    const fair_queue::verdict what = tickets_.answered(mine, at, answered);
-    using next = fair_queue::verdict::what;
+    const fair_queue::meaning what = tickets_.answered(mine, at, answered);
+    using next = fair_queue::meaning::what;
     acquire_call* const front = what.next == next::nothing ? nullptr : mine->front();
     if (front == nullptr || front->stage != acquire_call::phase::ticketed) {
         return; // the front has continued without a ticket

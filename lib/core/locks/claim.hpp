@@ -306,7 +306,7 @@ private:
     steps raise_late(std::size_t master, const circumstances&);
     vote note_grant(std::size_t master, const answer&);
 
-    // lease.cpp
+    // lease.cpp, extending.cpp
     steps extend_answered(const told&, const answer&, const circumstances&);
     steps granted_late(const told&, const answer&, const circumstances&);
     steps raised_late(const told&, const answer&, const circumstances&);

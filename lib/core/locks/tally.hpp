@@ -1,5 +1,5 @@
-// The tally of one attempt: counts votes, and knows when they decide. Only a majority
-// of the *configured* masters counts: missing votes do not reduce the majority.
+// The tally of one attempt: counts votes, and knows when they decide. Only a majority of the
+// *configured* masters counts: missing votes do not reduce the majority.
 
 #pragma once
 
