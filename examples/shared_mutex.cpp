@@ -28,7 +28,7 @@ asio::awaitable<void> work(redlock::lock_manager& manager) {
     co_await two.async_release(asio::use_awaitable);
 
     redlock::acquire_options writes;
-    writes.mode = redlock::lock_mode::writer;
+    writes.mode = redlock::lock_mode::exclusive;
     writes.fencing = true; // so that the store can refuse a writer whose time is over
     redlock::lock writer = co_await manager.async_acquire("catalogue", writes, asio::use_awaitable);
     std::cout << "one writes, with token " << *writer.fencing_token() << '\n';

@@ -182,7 +182,7 @@ private:
         number_of("DEL", attempt("+del", true, {"DEL", lock, fence}));
     }
 
-    // "3 RUN-ID PROMOTED-FROM BORN QUARANTINE ID"
+    // "4 RUN-ID PROMOTED-FROM BORN QUARANTINE ID"
     void read_record(connection& other) {
         reply kept;
         try {

@@ -40,12 +40,14 @@ json json_of(const redlock::lock_status& it) {
             {{"master", one.endpoint},
              {"vote", redlock::to_string(one.vote)},
              {"owner", one.owner},
+             {"readers", one.readers},
              {"time_left_ms", milliseconds_or_null(one.time_left)},
              {"text", one.text}});
     }
     return {
         {"state", redlock::to_string(it.state)},
         {"owner", it.owner},
+        {"readers", it.readers},
         {"time_left_ms", milliseconds_or_null(it.time_left)},
         {"masters", std::move(masters)}};
 }

@@ -100,9 +100,7 @@ private:
         options_.grace = usual_grace_ ? grace_for(options_.lock.ttl) : options_.grace;
         out.max_hold = options_.max_hold;
         out.stop_margin = options_.grace;
-        out.mode = options_.shared      ? redlock::lock_mode::shared
-                   : options_.exclusive ? redlock::lock_mode::writer
-                                        : redlock::lock_mode::exclusive;
+        out.mode = options_.shared ? redlock::lock_mode::shared : redlock::lock_mode::exclusive;
         // Renewal starts at a third of the ttl and needs time for retries.
         if (options_.grace * 2 > options_.lock.ttl) {
             throw failure(

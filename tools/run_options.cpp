@@ -147,15 +147,13 @@ void add_run(command_line& to) {
             ->type_name("L");
     auto* const shared =
         app.add_flag("--shared", options->shared, "Lock as a reader, together with other readers");
-    auto* const exclusive = app.add_flag(
-        "--exclusive", options->exclusive, "Lock as a writer, excluding --shared readers");
+    auto* const exclusive =
+        app.add_flag("--exclusive", options->exclusive, "Lock alone, as without --shared");
     auto* const fifo = app.get_option("--fifo"); // other forms of a lock keep no order
     fifo->excludes(slots);
     fifo->excludes(shared);
-    fifo->excludes(exclusive);
     shared->excludes(app.get_option("--fencing")); // a reader writes nothing
     slots->excludes(shared);
-    slots->excludes(exclusive);
     shared->excludes(exclusive);
     to.when(app, [options, &to] {
         if (options->at_least > options->max_hold && options->max_hold.count() > 0) {

@@ -23,6 +23,13 @@ namespace {
 // The beginning of a digest is enough to distinguish holders.
 constexpr std::size_t digest_shown = 12;
 
+template <typename Found>
+std::string by_text(const Found& found) {
+    return found.readers == 0   ? " by " + found.owner.substr(0, digest_shown)
+           : found.readers == 1 ? " by 1 reader"
+                                : fmt::format(" by {} readers", found.readers);
+}
+
 std::string time_text(const std::optional<milliseconds>& left) {
     return left ? duration_text(*left) + " left" : "no expiry";
 }
@@ -36,8 +43,7 @@ tint tint_of(redlock::lock_state state) {
 std::string verdict_of(const redlock::lock_status& found) {
     std::string out = tinted(tint_of(found.state), to_string(found.state));
     if (found.state == redlock::lock_state::held) {
-        out += fmt::format(
-            " by {}, {}", found.owner.substr(0, digest_shown), time_text(found.time_left));
+        out += by_text(found) + ", " + time_text(found.time_left);
     }
     return out;
 }
@@ -45,8 +51,8 @@ std::string verdict_of(const redlock::lock_status& found) {
 std::string line_of(const redlock::master_lock_status& one) {
     std::string out(to_string(one.vote));
     if (one.vote == redlock::vote::held || one.vote == redlock::vote::owned_by_other) {
-        if (!one.owner.empty()) {
-            out += " by " + one.owner.substr(0, digest_shown);
+        if (!one.owner.empty() || one.readers != 0) {
+            out += by_text(one);
         }
         out += ", " + time_text(one.time_left);
     } else if (one.time_left && one.text.empty()) {
@@ -117,10 +123,12 @@ int status(const status_wishes& wanted, const settings& common) {
 
 // What a line shows, without the rest of a lease, which changes without an event.
 std::string without_times(const redlock::lock_status& found, bool masters_shown) {
-    std::string out = found.owner + std::string(to_string(found.state));
+    std::string out =
+        found.owner + std::to_string(found.readers) + std::string(to_string(found.state));
     if (masters_shown) {
         for (const auto& one : found.masters) {
-            out += fmt::format("|{}|{}|{}", to_string(one.vote), one.owner, one.text);
+            out +=
+                fmt::format("|{}|{}|{}|{}", to_string(one.vote), one.owner, one.readers, one.text);
         }
     }
     return out;

@@ -67,10 +67,10 @@ force_release(const config& quorum, std::string_view resource, force when = forc
 
 /// What a lock consists of on each master.
 struct lock_keys {
-    std::string lock;        ///< string with the owner's token
+    std::string lock;        ///< string with the owner's token, or with `readers`
     std::string fence;       ///< string with the fencing counter
     std::string readers;     ///< sorted set of the tokens of readers
-    std::string intent;      ///< string with the token of a writer that waits for readers
+    std::string intent;      ///< string: somebody waits for the readers, and keeps new ones out
     std::string queue;       ///< sorted set: the fair queue
     std::string queue_until; ///< sorted set: when the places in the queue end
     std::string channel;     ///< of the release notifications; not a key

@@ -45,7 +45,9 @@ public:
     ///   `lock_shared`. `mode` is ignored, and readers ignore `fencing`.
     /// \throws std::invalid_argument if the name or an option is out of range
     shared_mutex(manager& owner, std::string resource, acquire_options options = {})
-        : timed_mutex(owner, std::move(resource), of_writer(options)) {}
+        : timed_mutex(owner, std::move(resource), exclusively(options)) {
+        check_readers(owner, options);
+    }
 
     /// Locks for reading. Otherwise the same as `lock`.
     void lock_shared(std::stop_token stop = {}) { lock_as(entry::shared, stop); }
@@ -69,10 +71,11 @@ public:
     void unlock_shared() noexcept { unlock_as(entry::shared); }
 
 private:
-    static acquire_options of_writer(acquire_options options) noexcept {
-        options.mode = lock_mode::writer;
+    static acquire_options exclusively(acquire_options options) noexcept {
+        options.mode = lock_mode::exclusive;
         return options;
     }
+    void check_readers(manager& owner, acquire_options options) const;
 };
 
 }}} // namespace redlock::REDLOCK_ABI::blocking

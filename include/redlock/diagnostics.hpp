@@ -69,8 +69,9 @@ struct master_lock_status {
     /// `held`, `absent`, `owned_by_other`, or why the state is unknown.
     redlock::vote vote = vote::pending;
     /// Digest of the holder's token. It distinguishes holders, and cannot be used to release the
-    /// lock.
+    /// lock. Empty if readers hold it.
     std::string owner;
+    std::size_t readers = 0; ///< if `held` by readers: their number, at least 1; else 0
     /// Remaining time of the key; empty: it does not expire.
     std::optional<std::chrono::milliseconds> time_left;
     /// Error text of the server, or the reason for the vote.
@@ -80,8 +81,9 @@ struct master_lock_status {
 /// Result of a query. It may be out of date when it arrives.
 struct lock_status {
     lock_state state = lock_state::undecided; ///< state on a majority of the masters
-    /// If `held`: digest of the token that a majority has.
+    /// If `held`: digest of the token that a majority has. Empty if readers hold it.
     std::string owner;
+    std::size_t readers = 0; ///< if `held` by readers: as many as a majority shows; else 0
     /// If `held`: time until no majority has it.
     std::optional<std::chrono::milliseconds> time_left;
     /// One per master, in the order of the configuration.

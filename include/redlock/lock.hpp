@@ -151,8 +151,9 @@ public:
             get_executor(), std::forward<CompletionToken>(token), handle_, ttl);
     }
 
-    /// Makes a reader of a writer (`lock_mode`). The handle, its token and its deadline stay the
-    /// same, and no other writer can acquire the resource in between.
+    /// Turns an exclusive lock of one resource into that of a reader (`lock_mode`). The handle, its
+    /// token and its deadline stay the same, and nobody else can acquire the resource in between.
+    /// Guarded protocol only.
     ///
     /// **The lock is only a reader's lock from the call on, whatever the result.**
     /// `fencing_token()` keeps its value, but must not be used for writes any more. The operation
@@ -163,7 +164,8 @@ public:
     /// - `errc::no_quorum`: too few masters replied. The lock is held until `deadline()`, and some
     ///   masters still refuse readers until it is renewed or released.
     /// - `errc::lost`, `errc::released`, `errc::closed`: the lock was no longer held.
-    /// - `errc::invalid_argument`: this is not a writer's lock.
+    /// - `errc::invalid_argument`: this is not an exclusive lock of one resource, or the protocol
+    ///   is plain.
     template <typename CompletionToken = default_token>
     auto async_downgrade(CompletionToken&& token = {}) {
         return detail::initiate<void(error_code), &lock::start_downgrade>(

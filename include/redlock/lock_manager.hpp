@@ -143,9 +143,9 @@ public:
     ///
     /// **Several resources** (guarded protocol, `fairness::none` and `lock_mode::exclusive` only)
     /// are acquired in one round trip. Each master grants all of them or none. The lock excludes
-    /// every lock of one of the resources, and is excluded by it; readers do not stop it. Nothing
-    /// is held during the wait, so two owners that name the same resources in opposite orders
-    /// cannot block each other. The lock has one deadline, one token and, with
+    /// every lock of one of the resources, and is excluded by it, readers included. Nothing is held
+    /// during the wait, so two owners that name the same resources in opposite orders cannot block
+    /// each other. The lock has one deadline, one token and, with
     /// `acquire_options::fencing`, one fencing token, which is larger than that of every earlier
     /// owner of any of the resources. It is extended and lost as a whole. `lock::async_release`
     /// frees the resources that it still holds.
@@ -316,9 +316,8 @@ public:
     /// - The acquire that used the token has completed successfully. If it failed, its rollback may
     ///   still be in flight. If it has not completed, missing votes count as a lost lock.
     /// - The lock was acquired with `async_acquire` or `async_acquire_as`. Of a lock on several
-    ///   resources only the named one is taken over. A writer's lock becomes an exclusive lock,
-    ///   which does not check for readers. Attaching to a reader's lock or to a slot is not
-    ///   supported.
+    ///   resources only the named one is taken over. Attaching to a reader's lock or to a slot is
+    ///   not supported.
     ///
     /// \par Fencing
     /// With `options.fencing` the new holder gets its own, larger fencing token, so that the

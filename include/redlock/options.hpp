@@ -77,27 +77,28 @@ enum class fairness : unsigned char {
     fifo,
 };
 
-/// Which other locks a lock admits. Modes other than `exclusive`: guarded protocol only, one
-/// resource, and `fairness::none`. Anything else is refused with `errc::invalid_argument`.
+/// Which other locks a lock admits. `shared`: guarded protocol only, one resource, and
+/// `fairness::none`. Anything else is refused with `errc::invalid_argument`.
 ///
-/// Any two majorities share a master, so a writer and a reader cannot both have one.
+/// While a resource has readers, its key exists on their masters. So they exclude everybody who is
+/// not a reader: locks of several resources, the plain protocol, and other libraries as well. Any
+/// two majorities share a master, so a reader and another holder cannot both have one.
 ///
-/// **Writers do not starve.** A writer that finds readers registers its intent. New readers are
-/// then refused until the writer has been served, gives up, or stops retrying for 2 s (four times
-/// `master_timeout`, if longer). A reader that crashes keeps writers out no longer than its lease.
+/// **Readers do not starve a waiter.** One that wants the resource alone and finds readers
+/// registers its intent. New readers are then refused until it has been served, gives up, or stops
+/// retrying for 2 s (four times `master_timeout`, if longer). A lock of several resources and one
+/// of the plain protocol have no such intent. A reader that crashes excludes others no longer than
+/// its lease.
 ///
-/// Upgrading is not supported. A reader that tries to acquire the writer's lock would wait for
+/// Upgrading is not supported. A reader that tries to acquire the exclusive lock would wait for
 /// itself, and fails with `errc::contended` or `errc::wait_timed_out`. Release the reader's lock
 /// first, and check again what was read. For downgrading see `lock::async_downgrade`.
 enum class lock_mode : unsigned char {
-    /// Excludes every exclusive lock and every writer, and is excluded by them. A reader does not
-    /// stop it: if a resource has readers, let all its writers use `writer`.
-    exclusive,
-    /// The lock of a reader, which other readers may share. It is refused while a majority of the
-    /// masters has the key of an exclusive lock or of a writer. It has no fencing token, because a
-    /// reader makes no writes that could be refused.
+    exclusive, ///< excludes every other lock
+    /// The lock of a reader, which other readers may share. It is refused while anybody else holds
+    /// the resource. It has no fencing token, because a reader makes no writes that could be
+    /// refused.
     shared,
-    writer, ///< excludes readers as well
 };
 
 /// Returns the name of the enumerator. The text has static lifetime.

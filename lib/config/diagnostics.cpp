@@ -124,7 +124,7 @@ std::string_view to_string(operation_kind what) noexcept {
 }
 
 std::string_view to_string(lock_mode what) noexcept {
-    return name_of(what, {"exclusive", "shared", "writer"});
+    return name_of(what, {"exclusive", "shared"});
 }
 
 std::string_view to_string(protocol what) noexcept {
@@ -174,17 +174,22 @@ std::string to_string(const diagnostics& it) {
 }
 
 std::string to_string(const lock_status& it) {
-    const auto by = [](const std::string& owner) { return owner.empty() ? "" : " by " + owner; };
+    const auto by = [](const auto& found) {
+        return found.readers == 1    ? " by a reader"
+               : found.readers != 0  ? fmt::format(" by {} readers", found.readers)
+               : found.owner.empty() ? ""
+                                     : " by " + found.owner;
+    };
     return fmt::format(
         "{}{}{}: {}",
         to_string(it.state),
-        by(it.owner),
+        by(it),
         it.time_left ? fmt::format(", {} ms left", it.time_left->count()) : "",
         listed(it.masters, [&](const master_lock_status& one) {
             return fmt::format(
                 "{}{}{}{}",
                 to_string(one.vote),
-                by(one.owner),
+                by(one),
                 text_of(one.time_left),
                 in_brackets(one.text));
         }));

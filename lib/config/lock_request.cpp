@@ -43,7 +43,7 @@ validation check_enumerations(const acquire_options& options) {
     if (validation valid = beyond("order", options.order, fairness::fifo); !valid) {
         return valid;
     }
-    return beyond("mode", options.mode, lock_mode::writer);
+    return beyond("mode", options.mode, lock_mode::shared);
 }
 
 // The reason for a refusal that does not depend on the margins.
@@ -89,7 +89,7 @@ check_options(const acquire_options& options, const config& config, milliseconds
         if (options.order != fairness::none) {
             return only_with("mode " + mode, "order", "fifo", "none");
         }
-        if (options.mode == lock_mode::shared && options.fencing) {
+        if (options.fencing) {
             return only_with("mode shared", "fencing", "on", "off");
         }
     }
@@ -236,7 +236,6 @@ validation checked_request::check(const config& rules, milliseconds longest) {
 core::lock_form form_of(const checked_request& wanted) noexcept {
     return !wanted.resources.empty()                  ? core::lock_form::all
            : wanted.options.mode == lock_mode::shared ? core::lock_form::shared
-           : wanted.options.mode == lock_mode::writer ? core::lock_form::writer
                                                       : core::lock_form::exclusive;
 }
 

@@ -59,11 +59,11 @@ void held_leases::extend(
         return;
     }
     core::engine& engine = driver_.engine();
-    if (!ttl && !engine.writes(lease->claim)) {
+    if (!ttl && !engine.may_downgrade(lease->claim)) {
         driver_.refuse(
             sink.out,
             lease->resource(),
-            "this is not a writer's lock; allowed for a downgrade: one of lock_mode::writer");
+            "allowed for a downgrade: an exclusive lock of one resource, in the guarded protocol");
         fail(errc::invalid_argument);
         return;
     }

@@ -35,7 +35,7 @@ public:
 
     /// \name For holders, from any thread
     /// \{
-    /// Without a ttl, turns a writer into a reader.
+    /// Without a ttl, turns an exclusive lock into a reader's.
     void extend(
         lease_ptr lease,
         std::optional<std::chrono::milliseconds> ttl,

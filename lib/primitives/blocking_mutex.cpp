@@ -1,6 +1,7 @@
 #include "blocking_wait.hpp"
 
 #include <redlock/blocking.hpp>
+#include <redlock/blocking_shared.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>
@@ -113,6 +114,12 @@ mutex::mutex(manager& owner, std::string resource, acquire_options options)
 }
 
 mutex::~mutex() = default;
+
+void shared_mutex::check_readers(manager& owner, acquire_options options) const {
+    options.mode = lock_mode::shared;
+    options.fencing = false;
+    detail::shared_manager(owner.async()).require(resource(), options);
+}
 
 void mutex::lock_as(entry how, const std::stop_token& stop) {
     if (const error_code error = take(how, options_.wait, stop)) {

@@ -27,12 +27,15 @@ def _(quorum):
     ended(quorum.run('run', '--slots', '0', 'a', '--', 'true'), USAGE)
 
 
-@case('readers run together, and a writer alone')
+@case('readers run together, and any other command alone')
 def _(quorum):
     readers = [quorum.start('run', '--shared', 'a', *STAY) for _ in range(2)]
     equal([reader.stdout.readline() for reader in readers], ['in\n', 'in\n'])
-    ended(quorum.run('run', '--exclusive', '--wait', 'none', 'a', '--', 'true'), HELD)
-    writer = quorum.start('run', '--exclusive', 'a', *STAY)
+    for alone in ((), ('--exclusive',), ('--fencing',), ('--protocol', 'plain')):
+        ended(quorum.run('run', *alone, '--wait', 'none', 'a', '--', 'true'), HELD)
+    contains(quorum.run('status', 'a').stdout, '2 readers')
+    equal(quorum.run('list').stdout, 'a\n')
+    writer = quorum.start('run', 'a', *STAY)
     for reader in readers:
         reader.terminate()
         reader.wait()

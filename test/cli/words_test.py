@@ -345,7 +345,6 @@ def _(quorum):
     for master in (first, second):
         master.ask('LPUSH', 'redlock:{a}', 'x')
         master.ask('LPUSH', 'redlock:{b}:fence', 'x')
-        master.ask('SET', 'redlock:{c}:readers', 'x')
     third.ask('LPUSH', 'redlock:{a}', 'x')
     on_two = f'redlock: on {first.name}, {second.name}: the key '
     type_of = 'has the type {}, a lock needs {}; if no other program uses it: DEL '
@@ -355,9 +354,7 @@ def _(quorum):
             (['force-release', '--yes', 'a'], NO_QUORUM, type_of.format('list', 'string') + 'redlock:{a}\n'),
             (['run', '--wait', 'none', '--fencing', 'b', '--', 'true'], NO_QUORUM,
              on_two + 'redlock:{b}:fence ' + type_of.format('list', 'string') + 'redlock:{b}:fence\n'),
-            (['acquire', '--wait', 'none', '--fencing', 'b'], NO_QUORUM, 'DEL redlock:{b}:fence\n'),
-            (['run', '--wait', 'none', '--shared', 'c', '--', 'true'], NO_QUORUM,
-             on_two + 'redlock:{c}:readers ' + type_of.format('string', 'zset') + 'redlock:{c}:readers\n')):
+            (['acquire', '--wait', 'none', '--fencing', 'b'], NO_QUORUM, 'DEL redlock:{b}:fence\n')):
         contains(ended(quorum.run(*words), status).stderr, said)
     # The advice helps.
     for master in quorum.masters:

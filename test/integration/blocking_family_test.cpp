@@ -120,11 +120,11 @@ TEST_CASE("blocking: readers, writers and a downgrade, and waits for them that a
     };
     const auto writes = [&](auto token) {
         return here.two->async().async_acquire(
-            "r", as(lock_mode::writer, patient()), std::move(token));
+            "r", as(lock_mode::exclusive, patient()), std::move(token));
     };
     redlock::lock held = here.one->call([&](auto token) {
         return here.one->async().async_acquire(
-            "r", as(lock_mode::writer, once()), std::move(token));
+            "r", as(lock_mode::exclusive, once()), std::move(token));
     });
     CHECK(here.stopped(reads) == asio::error::operation_aborted);
     CHECK(here.stopped(writes) == asio::error::operation_aborted);

@@ -30,7 +30,7 @@ take_member(blocking::manager& manager, const std::string& kind, acquire_options
         }));
     }
     if (kind == "reader" || kind == "writer") {
-        options.mode = kind == "reader" ? lock_mode::shared : lock_mode::writer;
+        options.mode = kind == "reader" ? lock_mode::shared : lock_mode::exclusive;
         return keep(manager.call(
             [&](auto token) { return locks.async_acquire("r", options, std::move(token)); }));
     }

@@ -37,7 +37,7 @@ struct guarded_site : restricted_site {
         return succeeds([&](blocking::manager& manager) {
             manager.ready(10s);
             const auto take = [&](bool writes, acquire_options options) {
-                options.mode = writes ? lock_mode::writer : lock_mode::shared;
+                options.mode = writes ? lock_mode::exclusive : lock_mode::shared;
                 return manager.call([&](auto token) {
                     return manager.async().async_acquire("r", options, std::move(token));
                 });

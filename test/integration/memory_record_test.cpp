@@ -168,7 +168,7 @@ TEST_CASE("a master restarted empty keeps a newcomer out also when nobody was co
 TEST_CASE("restarted with its data, a master is quarantined, whatever it fsyncs") {
     quarantining_site site(3s, fsyncing_always(), 1);
     const record_of before(site.masters[0]);
-    CHECK(before.format == "3");
+    CHECK(before.format == "4");
     site.me->take("r", once_unrenewed(1s)).abandon();
     const auto forgot = steady_clock::now();
     site.masters[0].restart();

@@ -167,19 +167,21 @@ def _():
         end(holder)
 
 
-@case('readers are in a sorted set, and a foreign SET is not kept out by them')
+@case('while there are readers the lock is theirs, and a foreign SET is kept out by them')
 def _():
     with Quorum(1) as quorum:
         master = quorum.masters[0]
         holder = quorum.holder('r', '--shared')
-        equal(quorum.keys(), ['redlock:{r}:readers'])
+        equal(quorum.keys(), ['redlock:{r}', 'redlock:{r}:readers'])
+        equal(master.ask('GET', 'redlock:{r}'), 'readers')
         equal(master.ask('TYPE', 'redlock:{r}:readers'), 'zset')
         token, until_ms = master.ask('ZRANGE', 'redlock:{r}:readers', 0, -1, 'WITHSCORES')
         assert re.fullmatch(VALUE, token), token
         assert float(until_ms) > float(master.ask('TIME')[0]) * 1000
         assert master.ask('PTTL', 'redlock:{r}:readers') > 0
-        equal(master.ask('SET', 'redlock:{r}', 'foreign', 'NX', 'PX', 60_000), 'OK')
+        equal(master.ask('SET', 'redlock:{r}', 'foreign', 'NX', 'PX', 60_000), None)
         end(holder)
+        equal(quorum.keys(), [])
 
 
 @case('the queue of those who want their turn is two sorted sets which expire')

@@ -11,10 +11,13 @@ UNIQUE = 'issued[i]!=token'
 AGREED = 'finals<=1'
 GAP = 'succeeded)||unseen'
 NEEDLESS = '(blocking>='
+BESIDE = 'owners==0'
+LEFT_BEHIND = '.left<=(largest'
+OVERTAKEN = '!(passing['
 ASSERTION = 'assertion violated'
 
 # Models that take longer to compile than to search.
-LONG = ('changes',)
+LONG = ('changes', 'readers')
 
 
 @dataclass
@@ -325,6 +328,64 @@ GROUPS |= {
     ],
 }
 
+# A lease that an operator deletes a key of, another reader, and an owner.
+DELETED = {'READERS': 2, 'DELETIONS': 1, 'ROUNDS': 1}
+# Two owners, who become readers.
+DOWNGRADED = {'READERS': 0, 'OWNERS': 2, 'DOWNGRADES': 1}
+
+GROUPS |= {
+    'readers hold': [
+        holds('readers', 'two readers, an owner', READERS=2, ROUNDS=1, WHOLE=1),
+        holds('readers', 'the key ends with its entries', READERS=2, ROUNDS=1, GRACE=0),
+        holds('readers', 'a reader, two owners', OWNERS=2, ROUNDS=1, DOWNGRADES=1),
+        holds('readers', 'a downgrade beside readers', READERS=2, DOWNGRADES=1, WHOLE=1),
+        holds('readers', 'a loss', READERS=2, LOSSES=1, WHOLE=1),
+        holds('readers', 'a loss, a round', LOSSES=1, ROUNDS=1, DOWNGRADES=1, WHOLE=1),
+        holds('readers', 'a loss, two downgrades', LOSSES=1, ROUNDS=1, GRACE=0, **DOWNGRADED),
+        holds('readers', 'a waiter sets the intent', READERS=2, INTENTS=1),
+        holds('readers', 'a deletion', DOWNGRADES=1, **DELETED),
+    ],
+    'readers are not vacuous': [
+        goal('readers', 'two_readers', READERS=2),
+        goal('readers', 'reader_after_owner'),
+        goal('readers', 'owner_after_readers', READERS=2),
+        goal('readers', 'two_owners', OWNERS=2),
+        goal('readers', 'downgraded_beside_reader', DOWNGRADES=1),
+        goal('readers', 'extended', ROUNDS=1),
+        goal('readers', 'healed', ROUNDS=1),
+        goal('readers', 'late_entry'),
+        goal('readers', 'late_key'),
+        goal('readers', 'shortened', READERS=2),
+        goal('readers', 'unvouched_refused', LOSSES=1, ROUNDS=1, DOWNGRADES=1),
+        goal('readers', 'comes_after_intent', READERS=2, INTENTS=1),
+        goal('readers', 'refused_to_heal', **DELETED),
+        goal('readers', 'gap_hidden', **DELETED),
+    ],
+    'wrong keys of readers': [
+        wrong('readers', 'set_beside_readers', BESIDE),
+        wrong('readers', 'read_beside_owner', BESIDE),
+        wrong('readers', 'deleted_beside_reader', BESIDE, READERS=2),
+        wrong('readers', 'shortened_by_release', BESIDE, READERS=2),
+        wrong('readers', 'shortened_by_acquire', BESIDE, READERS=2),
+        wrong('readers', 'not_prolonged', BESIDE, ROUNDS=1, TTL=3),
+        wrong('readers', 'value_is_token', BESIDE, OWNERS=2),
+        wrong('readers', 'value_left_behind', LEFT_BEHIND, WHOLE=1),
+        wrong('readers', 'downgrade_in_two_steps', BESIDE, DOWNGRADES=1, OWNERS=2),
+        wrong('readers', 'intent_ignored', OVERTAKEN, READERS=2, INTENTS=1),
+    ],
+    'wrong leases of readers': [
+        wrong('readers', 'readers_heal_over_owner', BESIDE, ROUNDS=1, GRACE=0),
+        wrong('readers', 'owner_heals_over_readers', BESIDE, ROUNDS=1),
+        wrong('readers', 'no_quarantine', BESIDE, LOSSES=1),
+        wrong('readers', 'heal_in_quarantine', BESIDE, LOSSES=1, ROUNDS=1),
+        wrong('readers', 'downgrade_vouches', BESIDE, LOSSES=1, ROUNDS=1, GRACE=0, **DOWNGRADED),
+        wrong('readers', 'entry_is_enough', GAP, **DELETED),
+        wrong('readers', 'stale_entries_kept', GAP, **DELETED),
+        wrong('readers', 'stale_entries_downgraded', GAP, DOWNGRADES=1, **DELETED),
+        wrong('readers', 'healed_without_blocking', GAP, **DELETED),
+    ],
+}
+
 FORGETS = {'TTL': 1, 'LOSSES': 1, 'COUNTERS': 1, 'HORIZON': 4}
 
 # Replies that take time make many states; the shortest counterexamples are 12 steps and more.
@@ -419,6 +480,11 @@ LARGE = [
     redundant('changes', 'new_member_does_not_promise', FORGETS=1, **ADDED_REMOVED),
     redundant('changes', 'new_member_does_not_promise', **AGREE, **ADDED_BOTH_REMOVE),
     redundant('changes', 'healed_without_blocking', ROUNDS=1, **ADDED_REMOVED),
+    holds('readers', 'two readers, a round, a downgrade', READERS=2, ROUNDS=1, DOWNGRADES=1),
+    holds('readers', 'a loss, two rounds', LOSSES=1, ROUNDS=2, DOWNGRADES=1),
+    holds('readers', 'two readers, a loss, a round', READERS=2, LOSSES=1, ROUNDS=1),
+    holds('readers', 'a deletion, two rounds', **{**DELETED, 'ROUNDS': 2}),
+    holds('readers', 'more time', READERS=2, TTL=3, ROUNDS=1),
     holds('fencing', 'more history and time', TTL=2, COUNTERS=3),
     holds('fencing', 'two attempts', TTL=1, ATTEMPTS=2, COUNTERS=2),
     holds('fencing', 'a master loses its data, clocks differ', **FORGETS),

@@ -142,11 +142,9 @@ void checker::goes_on(nanos now, std::size_t number) {
     }
 }
 
-// Readers may meet each other, and owners of locks that ignore readers.
+// Readers may meet each other, and nobody else.
 bool checker::may_meet(const ownership& a, const ownership& b) noexcept {
-    const auto writes = [](const ownership& one) { return one.how == taking::writing; };
-    const auto reads = [](const ownership& one) { return one.how == taking::reading; };
-    return (reads(a) && !writes(b)) || (reads(b) && !writes(a));
+    return a.how == taking::reading && b.how == taking::reading;
 }
 
 // Holders begin or are extended at events only, so two overlap at an event if they overlap at all.

@@ -10,14 +10,13 @@ using std::chrono::milliseconds;
 
 namespace {
 
-static_assert(static_cast<int>(taking::writing) == static_cast<int>(core::lock_form::writer));
 static_assert(static_cast<int>(taking::reading) == static_cast<int>(core::lock_form::shared));
 static_assert(static_cast<int>(taking::all) == static_cast<int>(core::lock_form::all));
 
 // The members of one wait queue of a client: waiters for the same keys, in the same form.
 unsigned line_of(const op& what) {
     if (what.how != taking::all) {
-        return what.resource + (what.how == taking::writing ? 100 : 0);
+        return what.resource;
     }
     unsigned members = 0;
     for (const unsigned each : resources_of(what)) {
@@ -468,7 +467,7 @@ void client::extend(unsigned number, unsigned name) {
 void client::downgrade(unsigned number, unsigned name) {
     const worker& one = workers_[number];
     if (engine_ == nullptr || one.holds != name || !one.held.open
-        || !engine_->writes(one.held.claim)) {
+        || !engine_->may_downgrade(one.held.claim)) {
         return;
     }
     tell("downgrades r{}", one.now.resource);

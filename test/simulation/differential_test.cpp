@@ -382,8 +382,8 @@ command random_guarded_script(generator& random) {
     }
 }
 
-// Readers and writers of one resource, and several resources. What is left of a lease differs by
-// what the clocks advance between the two; scores are far in the future or long over.
+// Readers and owners of one resource, and several resources. What is left of a lease
+// differs by what the clocks advance between the two; scores are far in the future or long over.
 command random_form_script(generator& random) {
     const values_by_name values = random_values(random);
     const auto call = [&](const core::script& what, const char* keys, const char* arguments) {
@@ -409,7 +409,7 @@ command random_form_script(generator& random) {
     case 5:
     case 6:
         return call(
-            core::shared_acquire, "a readers intent epoch", "token ttl run quarantine limit");
+            core::shared_acquire, "a readers epoch intent", "token ttl run quarantine limit");
     case 7:
         return call(
             heals ? core::shared_heal : core::shared_extend,
@@ -419,14 +419,11 @@ command random_form_script(generator& random) {
         return call(core::shared_release, "a readers", "token channel");
     case 9:
         return call(
-            core::writer_acquire,
-            "a a:fence epoch readers intent",
+            core::announced_acquire,
+            "a a:fence epoch intent",
             "token ttl run quarantine limit maybe_fence_ttl intent_ttl intent_of");
     case 10:
-        return call(
-            heals ? core::writer_heal : core::writer_extend,
-            "a a:fence epoch readers",
-            "token ttl counter fence_ttl run quarantine limit");
+        return {"SET", values.at("a"), one_of(random, std::array{"readers", "x"}), "PX", "600000"};
     case 11:
         return heals ? command{"ZADD", values.at("readers"), "1000000", "long over"}
                      : command{"ZADD", values.at("readers"), "abc", "x"};
@@ -436,10 +433,7 @@ command random_form_script(generator& random) {
     case 13:
         return {"DEL", one_of(random, std::array{"p:{a}", "p:{b}", "p:{a}:intent", "p:{a}:fence"})};
     default:
-        return call(
-            core::writer_release,
-            "a a:fence intent",
-            "token counter fence_ttl channel maybe_intent_of");
+        return call(core::announced_release, "a intent", "token channel maybe_intent_of");
     }
 }
 
@@ -540,7 +534,7 @@ TEST_CASE("a simulated master keeps its record as a real one does") {
     CHECK(shake_hands(run_b, "-", "0") == "1");
     require_same(both, {"FLUSHALL"});
     CHECK(shake_hands(run_b, "-", "0") == "1");
-    require_same(both, {"SET", "p::epoch", "3 of a version to come"});
+    require_same(both, {"SET", "p::epoch", "5 of a version to come"});
     CHECK(shake_hands(run_b, "-", "0") == "-1");
 }
 

@@ -15,11 +15,8 @@ void choose_forms(plan& what, generator& random) {
             }
         } else if (kind < 6) {
             one.how = taking::reading;
-        } else if (kind < 9) {
-            one.how = taking::writing;
-            if (random.percent(40)) {
-                one.downgrade_after = random.between(0, one.hold);
-            }
+        } else if (kind < 9 && random.percent(40)) {
+            one.downgrade_after = random.between(0, one.hold);
         }
     });
 }

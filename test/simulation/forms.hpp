@@ -1,4 +1,4 @@
-// Plans in which several resources are taken at once, and readers and writers meet.
+// Plans in which several resources are taken at once, and readers and owners meet.
 
 #pragma once
 
@@ -8,7 +8,7 @@ namespace simulation {
 
 class generator;
 
-/// Changes the plan so that workers acquire several resources, or as readers and writers. Adds one
+/// Changes the plan so that workers acquire several resources, or as readers. Adds one
 /// resource to choose from.
 void choose_forms(plan& what, generator& random);
 

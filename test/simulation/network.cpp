@@ -58,9 +58,8 @@ std::optional<lock_write> lock_write_in(server::words words) {
         out.keys.push_back(keys[1]);
         out.guarded = count > 2;
         out.acquires = count == 4;
-    } else if (has_readers(3)) { // a writer's acquire and extend
-        out.guarded = true;
-        out.acquires = count == 5;
+    } else if (keys.size() == 4 && keys[3].ends_with(":intent")) {
+        out.guarded = out.acquires = true;
     } else {
         for (std::size_t i = 2; i + 1 < count; i += 2) {
             out.keys.push_back(keys[i]);
@@ -126,7 +125,7 @@ network::network(surroundings& here, lua_machine& lua) : here_(here) {
         made.process.declared_keys_only = true;
         // The quorum has been in use for as long.
         made.process.data.put(redlock::core::record_key("p:")).value =
-            "3 " + made.process.run_id + " - " + std::to_string(made.process.started_us) + " 0 "
+            "4 " + made.process.run_id + " - " + std::to_string(made.process.started_us) + " 0 "
             + (what.founded && i < what.first_members()
                    ? std::string(32, '0') + list_of_members(what)
                    : "0");
@@ -546,12 +545,14 @@ std::vector<std::string> network::lock_keys() {
     for (unsigned m = 0; m < masters_.size(); ++m) {
         const std::int64_t now_ms = masters_[m].wall_us(here_.now) / 1000;
         for (const entry& one : masters_[m].process.data.entries()) {
-            // A queue, and that a writer waits for readers, are forgotten in their own time.
+            // A queue, and an intent, are forgotten in their own time.
             if (one.key.find("}:queue") != std::string::npos) {
                 continue;
             }
-            const bool lock = one.is == entry::type::text && one.value.size() == token_size
-                              && one.expires_ms >= now_ms && !one.key.ends_with(":intent");
+            const bool lock =
+                one.is == entry::type::text
+                && (one.value.size() == token_size || one.value == redlock::core::held_by_readers)
+                && one.expires_ms >= now_ms && !one.key.ends_with(":intent");
             const bool read = !one.members.empty() && one.expires_ms >= now_ms
                               && one.members.back().first >= static_cast<double>(now_ms);
             if (lock || read) {
@@ -593,15 +594,16 @@ nanos network::note_holder(std::string_view token) {
     return one == nullptr ? here_.now : one->held_since;
 }
 
-// A reader waits for the intent of a writer, and a writer for the entries of readers.
+// For a reader it is while others read it, unless somebody waits for them.
 bool network::is_free(unsigned number, const std::string& key, taking how) {
     master& one = masters_[number];
     const std::int64_t now_ms = one.wall_us(here_.now) / 1000;
     const auto find = [&](const std::string& name) { return one.process.data.find(name, now_ms); };
-    const entry* const readers = how == taking::writing ? find(key + ":readers") : nullptr;
-    return find(key) == nullptr && (how != taking::reading || find(key + ":intent") == nullptr)
-           && (readers == nullptr || readers->members.empty()
-               || readers->members.back().first < static_cast<double>(now_ms));
+    const entry* const held = find(key);
+    return how != taking::reading
+               ? held == nullptr
+               : (held == nullptr || held->value == redlock::core::held_by_readers)
+                     && find(key + ":intent") == nullptr;
 }
 
 void network::note_asked(unsigned client, server::words words) {
@@ -671,7 +673,7 @@ void network::check_key(
         expires_ms = now_ms != before[i] ? std::max(expires_ms, now_ms) : expires_ms;
         kept_ms = std::max(kept_ms, before[i]);
     }
-    if (expires_ms <= kept_ms) { // a writer that became a reader keeps what it had
+    if (expires_ms <= kept_ms) { // an owner that became a reader keeps what it had
         return;
     }
     const nanos until =

@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, fault_kinds> fault_names{
     "flush_db",       "script_flush", "reset_stats",  "reload",        "remove_keys",
     "refuse_publish", "end_pushes",   "evict",        "slow_handshake"};
 
-constexpr std::array<std::string_view, 4> taking_names{"one", "all", "reading", "writing"};
+constexpr std::array<std::string_view, 3> taking_names{"one", "all", "reading"};
 
 constexpr std::array<std::string_view, mistakes> mistake_names{
     "none",

@@ -26,8 +26,8 @@ enum class speech : std::uint8_t { plain, guarded };
 enum class wire : std::uint8_t { commands, pushes };
 std::string_view to_string(wire) noexcept;
 
-/// The form of the lock: one resource, several, or one as a reader or a writer.
-enum class taking : std::uint8_t { one, all, reading, writing };
+/// The form of the lock: one resource, several, or one as a reader.
+enum class taking : std::uint8_t { one, all, reading };
 std::string_view to_string(taking) noexcept;
 
 /// One operation of a worker: acquire, hold, release.
@@ -42,7 +42,7 @@ struct op {
     unsigned slots = 0; // not 0: any slot of the pool of that name and size
     taking how = taking::one;
     std::vector<unsigned> with;      // of `all`: the other resources
-    nanos downgrade_after = no_time; // of a writer, from the acquisition
+    nanos downgrade_after = no_time; // to a reader, from the acquisition
     std::int64_t ttl_ms = 100;
     std::int64_t wait_ms = 0; // 0: one attempt
     std::int64_t stop_margin_ms = 0;

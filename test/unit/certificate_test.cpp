@@ -132,7 +132,7 @@ TEST_CASE("a loss between a SET and its certificate is noticed") {
     });
     q.at_certificate(1, [&] { // and somebody else has recorded it since
         q.masters[1].forget();
-        q.masters[1].put(record_key, "3 " + q.masters[1].run_id + " - 0 0 ff");
+        q.masters[1].put(record_key, "4 " + q.masters[1].run_id + " - 0 0 ff");
         return mishap::none;
     });
     const answer got = q.acquire_now(once());
@@ -146,7 +146,7 @@ TEST_CASE("a record that was written again says nothing of what was set before i
     q.masters[0].forget();
     q.paths[0].there = 20ms;
     const std::uint64_t name = q.acquire(once(), 1ms);
-    q.masters[0].run({"SET", record_key, "3 " + q.masters[0].run_id + " - 0 0 ff"}, q.now());
+    q.masters[0].run({"SET", record_key, "4 " + q.masters[0].run_id + " - 0 0 ff"}, q.now());
     q.run_for(200ms);
     CHECK(q.answered(name).won);
     CHECK(q.state(0) == redlock::master_state::admitted); // by the handshake that followed

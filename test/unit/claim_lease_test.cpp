@@ -112,6 +112,29 @@ TEST_CASE("lease: a majority of the replies decides an extension") {
     }
 }
 
+TEST_CASE("lease: a reader's vote by a SET without a certificate counts after the quarantine") {
+    const auto extended_on_0 = [](site& one, bool quarantined) {
+        one.it.extend(9s, false, one.at());
+        const told from{
+            .master = 0,
+            .kind = kind::extend,
+            .epoch = one.it.epoch_of(kind::extend),
+            .quarantined = quarantined};
+        one.it.answered(from, {.said = granted}, one.at());
+        one.it.give_up_round(one.at());
+        return one.it.votes.of[0].found;
+    };
+    site late;
+    site known;
+    for (site* const one : {&late, &known}) {
+        one->it.votes.of[0].unvouched = true;
+        one->it.downgrade();
+    }
+    CHECK(extended_on_0(late, true) == key_state::quarantined);
+    CHECK(extended_on_0(known, false) == key_state::kept);
+    CHECK(extended_on_0(known, true) == key_state::kept); // as a certificate would show
+}
+
 TEST_CASE("lease: what a reply to an extension shows of the key") {
     struct row {
         vote said;

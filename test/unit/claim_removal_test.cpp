@@ -251,7 +251,7 @@ TEST_CASE("removal: once the key has expired it is pending only where a stray ma
     CHECK(once.settle(expires_at) == gone);
 }
 
-TEST_CASE("removal: until when a stray is executed, and when the intent of a writer expires") {
+TEST_CASE("removal: until when a stray is executed, and when an intent expires") {
     site rolled_back(0b111, rollback);
     CHECK(rolled_back.it.executed_by(kind::acquire) == rolled_back.it.vote_by());
     CHECK(rolled_back.it.executed_by(kind::heal) == rolled_back.it.vote_by());

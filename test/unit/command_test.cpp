@@ -69,7 +69,7 @@ TEST_CASE("commands fall back from EVALSHA to EVAL") {
 
 TEST_CASE("what a server knows of one script says nothing of another") {
     constexpr std::array forms{
-        lock_form::exclusive, lock_form::all, lock_form::shared, lock_form::writer};
+        lock_form::exclusive, lock_form::all, lock_form::shared, lock_form::announced};
     constexpr std::array kinds{
         command_kind::acquire,
         command_kind::raise,

@@ -199,7 +199,7 @@ TEST_CASE("a value beyond an enumeration is refused in the options of an acquire
     check_refused(
         acquire_options{.order = static_cast<fairness>(77)}, {"order is 77; allowed: 0 to 1"});
     check_refused(
-        acquire_options{.mode = static_cast<lock_mode>(77)}, {"mode is 77; allowed: 0 to 2"});
+        acquire_options{.mode = static_cast<lock_mode>(77)}, {"mode is 77; allowed: 0 to 1"});
 }
 
 TEST_CASE("settings of TLS without a master that uses it are warned of: a password would be sent "

@@ -368,9 +368,9 @@ TEST_CASE("no password and no reply of AUTH is noted") {
     CHECK(it.link.why_down().find("s3cret") == std::string::npos);
 }
 
-TEST_CASE("a server that refuses EVALSHA for readers and writers gets the text") {
+TEST_CASE("a server that refuses EVALSHA for readers and their waiters gets the text") {
     for (const redlock::core::lock_form form :
-         {lock_form::exclusive, lock_form::all, lock_form::shared, lock_form::writer}) {
+         {lock_form::exclusive, lock_form::all, lock_form::shared, lock_form::announced}) {
         up_site it;
         const sent_command command{
             .kind = command_kind::remove, .how = command_variant::evalsha, .form = form};

@@ -63,7 +63,6 @@ TEST_CASE("every enumerator has a name of its own") {
     CHECK(to_string(log_level::warning) == "warning");
     CHECK(to_string(operation_kind::renew) == "renew");
     CHECK(to_string(extend_result::capped) == "capped");
-    CHECK(to_string(lock_mode::writer) == "writer");
     CHECK(to_string(protocol::plain) == "plain");
 }
 

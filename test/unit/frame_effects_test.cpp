@@ -128,9 +128,9 @@ memory::store random_keys(dice& random) {
              std::to_string(present + 5 * second)});
     }
     const texts records{
-        "3 run - " + std::to_string(present - 100 * second) + " 0 1d",
-        "3 run - " + std::to_string(present - second) + " 0 1d",
-        "3 else - 0 0 1d",
+        "4 run - " + std::to_string(present - 100 * second) + " 0 1d",
+        "4 run - " + std::to_string(present - second) + " 0 1d",
+        "4 else - 0 0 1d",
         "4 of a version to come"};
     if (!random.percent(5)) {
         memory::entry& record = data.put("epoch");

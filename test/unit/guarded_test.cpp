@@ -801,21 +801,21 @@ TEST_CASE("resources that a cluster keeps apart are named, with what helps") {
     CHECK(text(q.it.acquire(once())) == "CROSSSLOT Keys in request don't hash to the same slot");
 }
 
-TEST_CASE("a writer that becomes a reader is extended, and knows in time that it was not") {
+TEST_CASE("an owner that becomes a reader is extended, and knows in time that it was not") {
     const bool answered = GENERATE(true, false);
     guarded_quorum q(3);
     q.it.start();
-    const std::uint64_t name = q.it.acquire_form(core::lock_form::writer, once(), "r");
+    const std::uint64_t name = q.it.acquire_form(core::lock_form::exclusive, once(), "r");
     q.it.run_for(50ms);
     const answer got = q.it.answered(name);
     REQUIRE(got.won);
-    CHECK(q.it.engine.writes(got.lease));
+    CHECK(q.it.engine.may_downgrade(got.lease));
     for (std::size_t i = 0; i < 3; ++i) {
         q.it.paths[i].hung = !answered;
     }
     const redlock::time_point began = q.it.now();
     q.it.engine.downgrade(got.lease, began);
-    CHECK(!q.it.engine.writes(got.lease));
+    CHECK(!q.it.engine.may_downgrade(got.lease));
     q.it.run_for(500ms);
     const auto ends = q.it.extensions_of(got);
     REQUIRE(ends.size() == 1);

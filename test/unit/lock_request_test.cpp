@@ -65,7 +65,7 @@ TEST_CASE("lock request: several resources are sorted, none is there twice") {
     };
     CHECK(!allowed(several({"a", "b"}), protocol::plain));
     CHECK(!allowed(several({"a", "b"}, {.order = fairness::fifo})));
-    CHECK(!allowed(several({"a", "b"}, {.mode = lock_mode::writer})));
+    CHECK(!allowed(several({"a", "b"}, {.mode = lock_mode::shared})));
     CHECK(!allowed(several({})));
     CHECK(!allowed(several({"a", ""})));
     std::vector<std::string> many;
@@ -100,19 +100,17 @@ TEST_CASE("lock request: a list of one resource is that resource") {
     CHECK(wanted.resources.empty());
 }
 
-TEST_CASE("lock request: a reader has no fencing token, a writer may have one") {
-    for (const lock_mode mode : {lock_mode::shared, lock_mode::writer}) {
-        const bool writes = mode == lock_mode::writer;
-        checked_request wanted({.names = "r", .options = {.mode = mode}});
-        CHECK(wanted.check(rules(protocol::guarded), std::chrono::seconds(30)).has_value());
-        CHECK(wanted.resource == "r");
-        CHECK(form_of(wanted) == (writes ? lock_form::writer : lock_form::shared));
-        CHECK(allowed({.names = "r", .options = {.fencing = true, .mode = mode}}) == writes);
-        CHECK(!allowed({.names = "r", .options = {.order = fairness::fifo, .mode = mode}}));
-        CHECK(!allowed({.names = "r", .options = {.mode = mode}}, protocol::plain));
-        CHECK(!allowed(
-            {.names = "r", .options = {.mode = mode}, .uses = token_use::attach, .token = token}));
-    }
+TEST_CASE("lock request: a reader has no fencing token, and no place in the queue") {
+    constexpr auto mode = lock_mode::shared;
+    checked_request wanted({.names = "r", .options = {.mode = mode}});
+    CHECK(wanted.check(rules(protocol::guarded), std::chrono::seconds(30)).has_value());
+    CHECK(wanted.resource == "r");
+    CHECK(form_of(wanted) == lock_form::shared);
+    CHECK(!allowed({.names = "r", .options = {.fencing = true, .mode = mode}}));
+    CHECK(!allowed({.names = "r", .options = {.order = fairness::fifo, .mode = mode}}));
+    CHECK(!allowed({.names = "r", .options = {.mode = mode}}, protocol::plain));
+    CHECK(!allowed(
+        {.names = "r", .options = {.mode = mode}, .uses = token_use::attach, .token = token}));
 }
 
 TEST_CASE("lock request: slots of a pool") {
@@ -144,15 +142,15 @@ TEST_CASE("lock request: a refusal names the value and what is allowed") {
         why({.names = "r", .options = {.fencing = true, .mode = lock_mode::shared}})
         == "fencing is 'on'; allowed: 'off', with mode shared");
     CHECK(
-        why({.names = "r", .options = {.order = fairness::fifo, .mode = lock_mode::writer}})
-        == "order is 'fifo'; allowed: 'none', with mode writer");
+        why({.names = "r", .options = {.order = fairness::fifo, .mode = lock_mode::shared}})
+        == "order is 'fifo'; allowed: 'none', with mode shared");
     const acquire_options mode{.mode = static_cast<lock_mode>(7)};
     const acquire_options order{.order = static_cast<fairness>(7)};
     for (const lock_request& wanted : std::vector<lock_request>{
              {.names = "r"}, {.names = {"a", "b"}}, {.names = "p", .pool_size = 3}}) {
         lock_request one = wanted;
         one.options = mode;
-        CHECK(why(one) == "mode is 7; allowed: 0 to 2, the values of the enumeration");
+        CHECK(why(one) == "mode is 7; allowed: 0 to 1, the values of the enumeration");
         one.options = order;
         CHECK(why(one) == "order is 7; allowed: 0 to 1, the values of the enumeration");
     }

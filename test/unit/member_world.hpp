@@ -74,7 +74,7 @@ put(world& all, std::size_t master, const core::recorded_list& list, std::string
         master,
         {"SET",
          record_key,
-         "3 run - 0 " + std::string(q) + ' ' + all.new_id() + core::written(list)});
+         "4 run - 0 " + std::string(q) + ' ' + all.new_id() + core::written(list)});
 }
 
 inline void

@@ -94,7 +94,7 @@ TEST_CASE("a damaged list on one master does not take the place of the client's 
         0,
         {"SET",
          member_world::record_key,
-         "3 run - 0 1000 " + std::string(32, '9') + core::written({state::final, damaged})});
+         "4 run - 0 1000 " + std::string(32, '9') + core::written({state::final, damaged})});
     settled_client user(one, {0, 1, 2});
     CHECK(user.admitted() == 2);
     CHECK(user.members().members().members == names({0, 1, 2}));
@@ -122,7 +122,7 @@ TEST_CASE("a long list of another quorum is cut in the refusal") {
         0,
         {"SET",
          member_world::record_key,
-         "3 run - 0 1000 " + std::string(32, '0') + core::written({state::final, other})});
+         "4 run - 0 1000 " + std::string(32, '0') + core::written({state::final, other})});
     settled_client wrong(all, {0});
     CHECK(wrong.why_not(0).find("..., and this client's list is m0") != std::string::npos);
     CHECK(wrong.why_not(0).size() < 1'500);
@@ -677,7 +677,7 @@ TEST_CASE("a record that is not an older one of this quorum is not written over"
 
 TEST_CASE("a damaged list is not written over, and says so") {
     founded_world one;
-    const std::string damaged = "3 run - 0 1000 " + std::string(32, '9') + "96d30";
+    const std::string damaged = "4 run - 0 1000 " + std::string(32, '9') + "96d30";
     one.ask(2, {"SET", member_world::record_key, damaged});
     settled_client user(one, {0, 1, 2});
     CHECK(user.admitted() == 2);

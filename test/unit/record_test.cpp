@@ -81,7 +81,7 @@ TEST_CASE("the memory of a server without a record begins now, however long it h
     one_server it;
     it.process.started_us = date - 1'000'000 * second;
     CHECK(it.shake_hands() == triple(1, 30 * second, date));
-    CHECK(it.record() == "3 run - " + std::to_string(date) + " " + long_quarantine + " 1d");
+    CHECK(it.record() == "4 run - " + std::to_string(date) + " " + long_quarantine + " 1d");
     it.now += 10 * second;
     CHECK(it.shake_hands() == triple(0, 20 * second, it.now));
     CHECK(it.acquire() == triple(-2, 20 * second, it.now));
@@ -122,17 +122,17 @@ TEST_CASE("an acquire without a record of this server sets nothing, and writes n
             it.ask({"HSET", record_key, "run", "run", "born", "1", "q", "0", "dur", "1"});
         }
         for (const core::script* const form :
-             {&core::all_acquire, &core::writer_acquire, &core::shared_acquire}) {
+             {&core::all_acquire, &core::announced_acquire, &core::shared_acquire}) {
             const bool reads = &form->text[0] == &core::shared_acquire.text[0];
             arguments words{"EVAL", std::string(form->text)};
             const arguments keys =
-                reads ? arguments{"4", "p:{r}", "p:{r}:readers", "p:{r}:intent", record_key}
+                reads ? arguments{"4", "p:{r}", "p:{r}:readers", record_key, "p:{r}:intent"}
                 : form->text == core::all_acquire.text
                     ? arguments{"3", "p:{r}", "p:{r}:fence", record_key}
-                    : arguments{
-                        "5", "p:{r}", "p:{r}:fence", record_key, "p:{r}:readers", "p:{r}:intent"};
+                    : arguments{"4", "p:{r}", "p:{r}:fence", record_key, "p:{r}:intent"};
             words.insert(words.end(), keys.begin(), keys.end());
-            for (const std::string word : {"token", "1000", "run", "0", "0", "0", "0"}) {
+            for (const std::string word :
+                 {"token", "1000", "run", "0", "0", "0", "2000", "intent"}) {
                 words.push_back(word);
             }
             CHECK(it.ask(words) == triple(-4, 0, it.now));
@@ -165,16 +165,22 @@ TEST_CASE("the longest quarantine that was asked for is kept, and counts for all
     CHECK(it.acquire() == triple(-2, 20 * second, it.now));
     CHECK(
         it.record()
-        == "3 run - " + std::to_string(born) + " " + std::to_string(60 * second) + " 1d");
+        == "4 run - " + std::to_string(born) + " " + std::to_string(60 * second) + " 1d");
 }
 
 TEST_CASE("a record of another format is left alone and never trusted") {
     one_server it;
-    const std::string next = "4 run - 0 0 of a version to come";
+    const std::string next = "5 run - 0 0 of a version to come";
     it.ask({"SET", record_key, next});
     CHECK(it.shake_hands() == triple(-1, 0, it.now));
     CHECK(it.acquire() == triple(-4, 30 * second, it.now));
     CHECK(it.record() == next);
+    // Of a version whose exclusive locks do not see readers.
+    const std::string before = "3 run - 0 0 1d";
+    it.ask({"SET", record_key, before});
+    CHECK(it.shake_hands() == triple(-1, 0, it.now));
+    CHECK(it.acquire() == triple(-4, 30 * second, it.now));
+    CHECK(it.record() == before);
     // Of version 0.1.
     it.ask({"DEL", record_key});
     it.ask({"HSET", record_key, "run", "run", "born", "1", "q", "0", "dur", "1"});
@@ -250,7 +256,7 @@ TEST_CASE(
     served_quorum q(3, true, 0ms);
     const auto recorded = [&](std::size_t master, std::string_view rest) {
         virtual_master& one = q.it.masters[master];
-        one.data.put(record_key).value = "3 " + one.run_id + " - 0 " + std::string(rest);
+        one.data.put(record_key).value = "4 " + one.run_id + " - 0 " + std::string(rest);
     };
     // 2 s, twice 1 % of it, 2 ms and 100 ms. The third master has a longer one.
     recorded(0, "2142000 1a");
@@ -343,7 +349,7 @@ TEST_CASE("a flushed master does not vote, and the next handshake records that")
     CHECK(got.won);
     q.it.run_for(10ms);
     CHECK(q.state(2) == master_state::quarantined);
-    CHECK(q.record(2).starts_with("3 run-2 - 17"));
+    CHECK(q.record(2).starts_with("4 run-2 - 17"));
 }
 
 bool is_of_a_step(std::string_view line) {
@@ -359,11 +365,11 @@ TEST_CASE("a master whose clock is stepped while clients are connected begins to
         q.it.run_for(3s);
         CHECK(q.state(1) == master_state::quarantined);
         CHECK(std::ranges::count_if(q.it.log_lines, is_of_a_step) == 1);
-        CHECK(q.record(1).starts_with("3 run-1 - 1")); // born, not 0
-        CHECK(q.record(0).starts_with("3 run-0 - 0 "));
+        CHECK(q.record(1).starts_with("4 run-1 - 1")); // born, not 0
+        CHECK(q.record(0).starts_with("4 run-0 - 0 "));
         q.it.run_for(q.quarantine() + 1s);
         CHECK(q.admitted() == 3);
-        CHECK(q.record(1).starts_with("3 run-1 - 1"));
+        CHECK(q.record(1).starts_with("4 run-1 - 1"));
     }
 }
 
@@ -377,7 +383,7 @@ TEST_CASE("a step says nothing of the server that takes the address over") {
     }
     q.it.restart(1, "stranger"); // before it is known whose clock was stepped
     q.it.run_for(q.quarantine() + 2s);
-    CHECK(q.record(1).starts_with("3 stranger - 1"));
+    CHECK(q.record(1).starts_with("4 stranger - 1"));
     CHECK(q.admitted() == 3);
 }
 
@@ -388,7 +394,7 @@ TEST_CASE("a step within the margin does not count") {
     q.it.masters[1].ahead += 100ms;
     q.it.run_for(5s);
     CHECK(q.admitted() == 3);
-    CHECK(q.record(1).starts_with("3 run-1 - 0 "));
+    CHECK(q.record(1).starts_with("4 run-1 - 0 "));
 }
 
 TEST_CASE(
@@ -402,7 +408,7 @@ TEST_CASE(
     q.it.run_for(5s);
     CHECK(q.admitted() == 3);
     for (std::size_t i = 0; i < 3; ++i) {
-        CHECK(q.record(i).starts_with("3 run-" + std::to_string(i) + " - 0 "));
+        CHECK(q.record(i).starts_with("4 run-" + std::to_string(i) + " - 0 "));
     }
     // A step after that is seen as any.
     q.it.masters[0].ahead -= 3600s;
@@ -450,14 +456,14 @@ TEST_CASE("a step that is seen during a handshake is reported by the next one") 
     q.it.run_for(2500ms);
     q.it.masters[0].ahead += 3600s;
     q.it.run_for(3s);
-    const std::string born = q.record(0).substr(std::string("3 run-0 - ").size(), 16);
+    const std::string born = q.record(0).substr(std::string("4 run-0 - ").size(), 16);
     CHECK(std::stoll(born) > date + 3600 * second);
 }
 
 TEST_CASE("a master with a record of another format does not vote, and says what to do") {
     served_quorum q(3);
     q.it.masters[0].data.put(record_key).is = memory::entry::type::hash; // of version 0.1
-    q.it.masters[1].data.put(record_key).value = "3 of a version to come";
+    q.it.masters[1].data.put(record_key).value = "5 of a version to come";
     q.it.start();
     for (const std::size_t i : {0U, 1U}) {
         const auto seen = q.it.engine.examine(q.it.now()).masters[i];
@@ -467,7 +473,7 @@ TEST_CASE("a master with a record of another format does not vote, and says what
             == "its memory record 'p::epoch' is of another version of redlock, or damaged: "
                "stop all clients of another version, then delete the record");
     }
-    CHECK(q.record(1) == "3 of a version to come");
+    CHECK(q.record(1) == "5 of a version to come");
     q.it.masters[0].data.clear();
     q.it.run_for(2s);
     CHECK(q.state(0) == master_state::quarantined);

@@ -28,7 +28,7 @@ namespace memory = redlock::testing::memory;
 
 constexpr std::int64_t present = 1'700'000'000'123'456;
 constexpr std::string_view token = "me-0123456789abcdef";
-constexpr std::string_view usual_record = "epoch=3,run,-,T-100s,0,1d";
+constexpr std::string_view usual_record = "epoch=4,run,-,T-100s,0,1d";
 
 std::vector<std::string> split(const std::string& text, char at) {
     std::vector<std::string> parts;
@@ -175,7 +175,7 @@ std::string put_in(std::string table, const meanings& words) {
 // keeps, ends or lowers a lease does the same there.
 bool needs_memory(std::string_view script) {
     return script == core::guarded_handshake.text || script == core::guarded_acquire.text
-           || script == core::all_acquire.text || script == core::writer_acquire.text
+           || script == core::all_acquire.text || script == core::announced_acquire.text
            || script == core::shared_acquire.text || script == core::ticket_take.text;
 }
 
@@ -285,15 +285,15 @@ not_after=T   | | WON
 not_after=T-1 | | -1 0 T | =
 not_after=1   | | -1 0 T | =
 the quarantine is the longest that was asked for
- | epoch=3,run,-,T-29999999,0,1d   | -2 1 T        | =
- | epoch=3,run,-,T-30s,0,1d        | WON
- | epoch=3,run,-,T-59s,60000000,1d | -2 1000000 T  | =
- | epoch=3,run,-,T-60s,60000000,1d | WON
- | epoch=3,run,-,T,0,1d            | -2 30000000 T | =
+ | epoch=4,run,-,T-29999999,0,1d   | -2 1 T        | =
+ | epoch=4,run,-,T-30s,0,1d        | WON
+ | epoch=4,run,-,T-59s,60000000,1d | -2 1000000 T  | =
+ | epoch=4,run,-,T-60s,60000000,1d | WON
+ | epoch=4,run,-,T,0,1d            | -2 30000000 T | =
 a record of another server, from the future or of another format is none
  | epoch=none              | -4 30000000 T | =
- | epoch=3,else,-,T-100s,0,1d | -4 30000000 T | =
- | epoch=3,run,-,T+1,0,1d     | -4 30000000 T | =
+ | epoch=4,else,-,T-100s,0,1d | -4 30000000 T | =
+ | epoch=4,run,-,T+1,0,1d     | -4 30000000 T | =
  | epoch=2,run,-,T-100s,0  | -4 30000000 T | =
  | epoch=#                 | -4 30000000 T | =
 )";
@@ -302,22 +302,22 @@ a record of another server, from the future or of another format is none
 const std::string missing = R"(
 where it is missing, it matters whether the master may have forgotten it
  | BEFORE | MISSING
- | BEFORE epoch=3,run,-,T-30s,0,1d        | MISSING
- | BEFORE epoch=3,run,-,T-29999999,0,1d   | -2 0 T | =
- | BEFORE epoch=3,run,-,T-60s,60000000,1d | MISSING
- | BEFORE epoch=3,run,-,T-59s,60000000,1d | -2 0 T | =
+ | BEFORE epoch=4,run,-,T-30s,0,1d        | MISSING
+ | BEFORE epoch=4,run,-,T-29999999,0,1d   | -2 0 T | =
+ | BEFORE epoch=4,run,-,T-60s,60000000,1d | MISSING
+ | BEFORE epoch=4,run,-,T-59s,60000000,1d | -2 0 T | =
  | BEFORE epoch=none                   | -2 0 T | =
- | BEFORE epoch=3,else,-,T-100s,0,1d      | OTHER_RECORD
+ | BEFORE epoch=4,else,-,T-100s,0,1d      | OTHER_RECORD
  | BEFORE epoch=2,run,-,T-100s,0       | -2 0 T | =
  | BEFORE epoch=#                      | -2 0 T | =
-q=0 | BEFORE epoch=3,run,-,T,0,1d         | MISSING
-q=0 | BEFORE epoch=3,run,-,T+1,0,1d       | -2 0 T | =
+q=0 | BEFORE epoch=4,run,-,T,0,1d         | MISSING
+q=0 | BEFORE epoch=4,run,-,T+1,0,1d       | -2 0 T | =
 )";
 
 // An extension is not executed under the record of another generation of members.
 const std::string another_record = R"(
 under another record nothing is executed
- | a=$/9 epoch=3,run:1234abcd,-,T-100s,0,1d | -4 0 T | =
+ | a=$/9 epoch=4,run:1234abcd,-,T-100s,0,1d | -4 0 T | =
 )";
 
 // The answers to extensions of one lock, said by a script for several.
@@ -360,28 +360,28 @@ TEST_CASE("what a handshake does") {
         "run=run promoted=- q=30000000 stepped=0 id=2e",
         R"(
 the memory of a server without a record of its own begins now
-                      | epoch=none                | 1 T+30s T 3 run - T 30000000 2e | epoch=3,run,-,T,30000000,2e
-promoted=f00          | epoch=none                | 1 T+30s T 3 run f00 T 30000000 2e | epoch=3,run,f00,T,30000000,2e
-                      | epoch=3,else,-,T-100s,0,1d   | 1 T+30s T 3 run - T 30000000 2e | epoch=3,run,-,T,30000000,2e
-                      | epoch=3,else,f00,T-100s,0,1d | 1 T+30s T 3 run - T 30000000 2e | epoch=3,run,-,T,30000000,2e
-stepped=1             | epoch=3,run,-,T-100s,0,1d    | 1 T+30s T 3 run - T 30000000 2e | epoch=3,run,-,T,30000000,2e
-                      | epoch=3,run,-,T+1,0,1d       | 1 T+30s T 3 run - T 30000000 2e | epoch=3,run,-,T,30000000,2e
-promoted=f00          | epoch=3,run,-,T-100s,0,1d    | 1 T+30s T 3 run f00 T 30000000 2e | epoch=3,run,f00,T,30000000,2e
-promoted=f00          | epoch=3,run,f01,T-100s,0,1d  | 1 T+30s T 3 run f00 T 30000000 2e | epoch=3,run,f00,T,30000000,2e
+                      | epoch=none                | 1 T+30s T 4 run - T 30000000 2e | epoch=4,run,-,T,30000000,2e
+promoted=f00          | epoch=none                | 1 T+30s T 4 run f00 T 30000000 2e | epoch=4,run,f00,T,30000000,2e
+                      | epoch=4,else,-,T-100s,0,1d   | 1 T+30s T 4 run - T 30000000 2e | epoch=4,run,-,T,30000000,2e
+                      | epoch=4,else,f00,T-100s,0,1d | 1 T+30s T 4 run - T 30000000 2e | epoch=4,run,-,T,30000000,2e
+stepped=1             | epoch=4,run,-,T-100s,0,1d    | 1 T+30s T 4 run - T 30000000 2e | epoch=4,run,-,T,30000000,2e
+                      | epoch=4,run,-,T+1,0,1d       | 1 T+30s T 4 run - T 30000000 2e | epoch=4,run,-,T,30000000,2e
+promoted=f00          | epoch=4,run,-,T-100s,0,1d    | 1 T+30s T 4 run f00 T 30000000 2e | epoch=4,run,f00,T,30000000,2e
+promoted=f00          | epoch=4,run,f01,T-100s,0,1d  | 1 T+30s T 4 run f00 T 30000000 2e | epoch=4,run,f00,T,30000000,2e
 one with a record goes on from there
-                      | epoch=3,run,-,T-100s,30000000,1d/5 | 0 T-70s T 3 run - T-100s 30000000 1d | =
-                      | epoch=3,run,-,T-100s,0,1d    | 0 T-70s T 3 run - T-100s 30000000 2e | epoch=3,run,-,T-100s,30000000,2e
-                      | epoch=3,run,-,T,30000000,1d  | 0 T+30s T 3 run - T 30000000 1d | =
-                      | epoch=3,run,f00,T-100s,30000000,1d | 0 T-70s T 3 run f00 T-100s 30000000 1d | =
-promoted=f00          | epoch=3,run,f00,T-100s,30000000,1d | 0 T-70s T 3 run f00 T-100s 30000000 1d | =
+                      | epoch=4,run,-,T-100s,30000000,1d/5 | 0 T-70s T 4 run - T-100s 30000000 1d | =
+                      | epoch=4,run,-,T-100s,0,1d    | 0 T-70s T 4 run - T-100s 30000000 2e | epoch=4,run,-,T-100s,30000000,2e
+                      | epoch=4,run,-,T,30000000,1d  | 0 T+30s T 4 run - T 30000000 1d | =
+                      | epoch=4,run,f00,T-100s,30000000,1d | 0 T-70s T 4 run f00 T-100s 30000000 1d | =
+promoted=f00          | epoch=4,run,f00,T-100s,30000000,1d | 0 T-70s T 4 run f00 T-100s 30000000 1d | =
 without a list, a client that has none leaves no quarantine, and ends none
-stepped=3             | epoch=none                | 1 T T 3 run - T 0 2e | epoch=3,run,-,T,0,2e
-stepped=3             | epoch=3,run,-,T-100s,20000000,1d | 0 T-80s T 3 run - T-100s 20000000 1d | =
+stepped=3             | epoch=none                | 1 T T 4 run - T 0 2e | epoch=4,run,-,T,0,2e
+stepped=3             | epoch=4,run,-,T-100s,20000000,1d | 0 T-80s T 4 run - T-100s 20000000 1d | =
 the longest quarantine counts
-                      | epoch=3,run,-,T-100s,60000000,1d | 0 T-40s T 3 run - T-100s 60000000 1d | =
-                      | epoch=3,else,-,T-100s,60000000,1d | 1 T+60s T 3 run - T 60000000 2e | epoch=3,run,-,T,60000000,2e
+                      | epoch=4,run,-,T-100s,60000000,1d | 0 T-40s T 4 run - T-100s 60000000 1d | =
+                      | epoch=4,else,-,T-100s,60000000,1d | 1 T+60s T 4 run - T 60000000 2e | epoch=4,run,-,T,60000000,2e
 one of another format is left alone
-                      | epoch=2,run,-,T-100s,0    | -1 0 T | =
+                      | epoch=3,run,-,T-100s,0,1d | -1 0 T | =
                       | epoch=#                   | error | =
 )");
     const meanings ids{
@@ -395,11 +395,11 @@ one of another format is left alone
         put_in(
             R"(
 a list without the id of a record is written where there is none
-                      | epoch=none | 1 T+30s T 3 run - T 30000000 NEW06d30 | epoch=3,run,-,T,30000000,NEW06d30
-                      | epoch=3,run,-,T-100s,30000000,OLD | 0 T-70s T 3 run - T-100s 30000000 NEW06d30 | epoch=3,run,-,T-100s,30000000,NEW06d30
-                      | epoch=3,run,-,T-100s,30000000,OLD16d31 | 0 T-70s T 3 run - T-100s 30000000 OLD16d31 | =
+                      | epoch=none | 1 T+30s T 4 run - T 30000000 NEW06d30 | epoch=4,run,-,T,30000000,NEW06d30
+                      | epoch=4,run,-,T-100s,30000000,OLD | 0 T-70s T 4 run - T-100s 30000000 NEW06d30 | epoch=4,run,-,T-100s,30000000,NEW06d30
+                      | epoch=4,run,-,T-100s,30000000,OLD16d31 | 0 T-70s T 4 run - T-100s 30000000 OLD16d31 | =
 a list has a quarantine, whoever asks
-list=- stepped=3      | epoch=3,run,-,T-100s,20000000,OLD16d31 | 2 T-70s T 3 run - T-100s 30000000 NEW16d31 | epoch=3,run,-,T-100s,30000000,NEW16d31
+list=- stepped=3      | epoch=4,run,-,T-100s,20000000,OLD16d31 | 2 T-70s T 4 run - T-100s 30000000 NEW16d31 | epoch=4,run,-,T-100s,30000000,NEW16d31
 )",
             ids));
     check(
@@ -410,21 +410,21 @@ list=- stepped=3      | epoch=3,run,-,T-100s,20000000,OLD16d31 | 2 T-70s T 3 run
         put_in(
             R"(
 a list of new members takes the place of the record that was read, and changes what a script compares
-                      | epoch=3,run,-,T-100s,30000000,OLD16d31 | 0 T-70s T 3 run:234abcde - T-100s 30000000 NEW26d32 | epoch=3,run:234abcde,-,T-100s,30000000,NEW26d32
+                      | epoch=4,run,-,T-100s,30000000,OLD16d31 | 0 T-70s T 4 run:234abcde - T-100s 30000000 NEW26d32 | epoch=4,run:234abcde,-,T-100s,30000000,NEW26d32
 a final one also begins where the quarantine ends now
-list=36d32            | epoch=3,run,-,T-100s,30000000,OLD16d31 | 0 T T 3 run:234abcde - T-30s 30000000 NEW36d32 | epoch=3,run:234abcde,-,T-30s,30000000,NEW36d32
-list=36d32            | epoch=3,run,-,T-10s,30000000,OLD16d31 | 0 T+20s T 3 run:234abcde - T-10s 30000000 NEW36d32 | epoch=3,run:234abcde,-,T-10s,30000000,NEW36d32
+list=36d32            | epoch=4,run,-,T-100s,30000000,OLD16d31 | 0 T T 4 run:234abcde - T-30s 30000000 NEW36d32 | epoch=4,run:234abcde,-,T-30s,30000000,NEW36d32
+list=36d32            | epoch=4,run,-,T-10s,30000000,OLD16d31 | 0 T+20s T 4 run:234abcde - T-10s 30000000 NEW36d32 | epoch=4,run:234abcde,-,T-10s,30000000,NEW36d32
 a quarantine that comes with it is recorded with it, and only a final one of new members shortens it
-with=40000000         | epoch=3,run,-,T-100s,30000000,OLD16d31 | 2 T-60s T 3 run:234abcde - T-100s 40000000 NEW26d32 | epoch=3,run:234abcde,-,T-100s,40000000,NEW26d32
-with=40000000         | epoch=3,run,-,T-100s,50000000,OLD16d31 | 0 T-50s T 3 run:234abcde - T-100s 50000000 NEW26d32 | epoch=3,run:234abcde,-,T-100s,50000000,NEW26d32
-with=40000000         | epoch=3,run,-,T-100s,30000000,ODD16d31 | 0 T-70s T 3 run - T-100s 30000000 ODD16d31 | =
-list=36d32 with=40000000 | epoch=3,run,-,T-100s,50000000,OLD16d31 | 0 T T 3 run:234abcde - T-40s 40000000 NEW36d32 | epoch=3,run:234abcde,-,T-40s,40000000,NEW36d32
-list=36d32 with=20000000 | epoch=3,run,-,T-100s,50000000,OLD16d31 | 0 T T 3 run:234abcde - T-30s 30000000 NEW36d32 | epoch=3,run:234abcde,-,T-30s,30000000,NEW36d32
+with=40000000         | epoch=4,run,-,T-100s,30000000,OLD16d31 | 2 T-60s T 4 run:234abcde - T-100s 40000000 NEW26d32 | epoch=4,run:234abcde,-,T-100s,40000000,NEW26d32
+with=40000000         | epoch=4,run,-,T-100s,50000000,OLD16d31 | 0 T-50s T 4 run:234abcde - T-100s 50000000 NEW26d32 | epoch=4,run:234abcde,-,T-100s,50000000,NEW26d32
+with=40000000         | epoch=4,run,-,T-100s,30000000,ODD16d31 | 0 T-70s T 4 run - T-100s 30000000 ODD16d31 | =
+list=36d32 with=40000000 | epoch=4,run,-,T-100s,50000000,OLD16d31 | 0 T T 4 run:234abcde - T-40s 40000000 NEW36d32 | epoch=4,run:234abcde,-,T-40s,40000000,NEW36d32
+list=36d32 with=20000000 | epoch=4,run,-,T-100s,50000000,OLD16d31 | 0 T T 4 run:234abcde - T-30s 30000000 NEW36d32 | epoch=4,run:234abcde,-,T-30s,30000000,NEW36d32
 it takes the place of no other one, nor of one that was lost
-                      | epoch=3,run,-,T-100s,30000000,ODD16d31 | 0 T-70s T 3 run - T-100s 30000000 ODD16d31 | =
-                      | epoch=3,run,-,T-100s,30000000,ODD | 0 T-70s T 3 run - T-100s 30000000 ODD | =
-                      | epoch=none | 1 T+30s T 3 run - T 30000000 NEW | epoch=3,run,-,T,30000000,NEW
-stepped=1             | epoch=3,run,-,T-100s,30000000,OLD16d31 | 1 T+30s T 3 run - T 30000000 NEW16d31 | epoch=3,run,-,T,30000000,NEW16d31
+                      | epoch=4,run,-,T-100s,30000000,ODD16d31 | 0 T-70s T 4 run - T-100s 30000000 ODD16d31 | =
+                      | epoch=4,run,-,T-100s,30000000,ODD | 0 T-70s T 4 run - T-100s 30000000 ODD | =
+                      | epoch=none | 1 T+30s T 4 run - T 30000000 NEW | epoch=4,run,-,T,30000000,NEW
+stepped=1             | epoch=4,run,-,T-100s,30000000,OLD16d31 | 1 T+30s T 4 run - T 30000000 NEW16d31 | epoch=4,run,-,T,30000000,NEW16d31
 )",
             ids));
 }
@@ -434,12 +434,12 @@ TEST_CASE("what an acquisition does") {
 a master that refuses the call says so of a lock that is busy, too
 not_after=T-1 | a=other/4000                         | -1 0 T        | =
 not_after=1   | a=#                                  | -1 0 T        | =
-              | a=$/4000 epoch=3,run,-,T-29999999,0,1d  | -2 1 T        | =
+              | a=$/4000 epoch=4,run,-,T-29999999,0,1d  | -2 1 T        | =
               | a=other/4000 epoch=none              | -4 30000000 T | =
-              | a=other/4000 epoch=3,else,-,T-100s,0,1d | -4 30000000 T | =
+              | a=other/4000 epoch=4,else,-,T-100s,0,1d | -4 30000000 T | =
 being late goes first
 not_after=T-1 | epoch=none                           | -1 0 T        | =
-not_after=T-1 | epoch=3,run,-,T,0,1d                    | -1 0 T        | =
+not_after=T-1 | epoch=4,run,-,T,0,1d                    | -1 0 T        | =
 )";
     check(
         core::guarded_acquire.text,
@@ -455,10 +455,10 @@ a counter from behind the quarantine is counted on
  | a:f=T-70s/1000      | 1 T T-69999999 | a=$/10000 a:f=T-69999999/90000
  | a:f=T+5s/1000       | 1 T T+5000001  | a=$/10000 a:f=T+5000001/90000
 so is any where nothing can have been forgotten
-q=0 | epoch=3,run,-,0,0,1d              | 1 T 1  | a=$/10000 a:f=1/90000
-q=0 | epoch=3,run,-,0,0,1d a:f=abc/1000 | 1 T 1  | a=$/10000 a:f=1/90000
-q=0 | epoch=3,run,-,0,0,1d a:f=41/1000  | 1 T 42 | a=$/10000 a:f=42/90000
-q=0 | epoch=3,run,-,0,0,1d a:f=41.0/9   | 1 T 42 | a=$/10000 a:f=42/90000
+q=0 | epoch=4,run,-,0,0,1d              | 1 T 1  | a=$/10000 a:f=1/90000
+q=0 | epoch=4,run,-,0,0,1d a:f=abc/1000 | 1 T 1  | a=$/10000 a:f=1/90000
+q=0 | epoch=4,run,-,0,0,1d a:f=41/1000  | 1 T 42 | a=$/10000 a:f=42/90000
+q=0 | epoch=4,run,-,0,0,1d a:f=41.0/9   | 1 T 42 | a=$/10000 a:f=42/90000
 it is busy, also for its owner, and for good where no end is set
  | a=other/4000          | 1 T -4002 | =
  | a=other/4000 a:f=7/9  | 1 T -4002 | =
@@ -515,13 +515,13 @@ what one of them meets is none of the others'
  | b:f=#                       | 1 T T wrong T          | = A C
  | a=other/4000 b:f=#          | 1 T -4002 wrong T      | = C
  | a:f=# b=# c=other/6000      | 1 T wrong -1 -6002     | =
-q=0 | epoch=3,run,-,0,0,1d a:f=41/9 b=other/4000 b:f=41/9 | 1 T 42 -4002 1 | = a=$/10000 a:f=42/90000 c=two/10000 c:f=1/90000
+q=0 | epoch=4,run,-,0,0,1d a:f=41/9 b=other/4000 b:f=41/9 | 1 T 42 -4002 1 | = a=$/10000 a:f=42/90000 c=two/10000 c:f=1/90000
 the master is asked once for all
 not_after=T   | b=other/4000                   | 1 T T -4002 T | = A C
 not_after=T-1 |                                | -1 0 T        | =
 not_after=T-1 | b=other/4000                   | -1 0 T        | =
-              | a=other/4000 epoch=3,run,-,T,0,1d | -2 30000000 T | =
-              | c=# epoch=3,run,-,T-29999999,0,1d | -2 1 T        | =
+              | a=other/4000 epoch=4,run,-,T,0,1d | -2 30000000 T | =
+              | c=# epoch=4,run,-,T-29999999,0,1d | -2 1 T        | =
               | b=other/4000 epoch=none        | -4 30000000 T | =
               | a:f=# epoch=#                  | -4 30000000 T | =
 )",
@@ -548,8 +548,8 @@ the master is asked once for all
 not_after=T   | b=other/4000                   | 1 T 2 4000    | = A C
 not_after=T-1 |                                | -1 0 T        | =
 not_after=T-1 | b=other/4000                   | -1 0 T        | =
-              | a=other/4000 epoch=3,run,-,T,0,1d | -2 30000000 T | =
-              | c=# epoch=3,run,-,T-29999999,0,1d | -2 1 T        | =
+              | a=other/4000 epoch=4,run,-,T,0,1d | -2 30000000 T | =
+              | c=# epoch=4,run,-,T-29999999,0,1d | -2 1 T        | =
               | b=other/4000 epoch=none        | -4 30000000 T | =
               | a=# epoch=#                    | -4 30000000 T | =
 )",
@@ -616,9 +616,9 @@ where one of them is not remembered, it is the clock at least
  | a:f=abc/9 b:f=T-70000001/9    | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
  | a:f=T-70s/9 b:f=T-70000001/9  | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
 where nothing can have been forgotten, it is counted from one
-q=0 | epoch=3,run,-,0,0,1d           | 1 1 T  | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
-q=0 | epoch=3,run,-,0,0,1d a:f=abc/9 | 1 1 T  | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
-q=0 | epoch=3,run,-,0,0,1d b:f=41/9  | 1 42 T | a=$/10000 b=$/10000 a:f=42/90000 b:f=42/90000
+q=0 | epoch=4,run,-,0,0,1d           | 1 1 T  | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
+q=0 | epoch=4,run,-,0,0,1d a:f=abc/9 | 1 1 T  | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
+q=0 | epoch=4,run,-,0,0,1d b:f=41/9  | 1 42 T | a=$/10000 b=$/10000 a:f=42/90000 b:f=42/90000
 without fencing the counters are left alone
 fence_ttl=0 | a:f=7/9           | 1 0 T    | = a=$/10000 b=$/10000
 one that is busy is enough, and of several the last counts
@@ -661,64 +661,70 @@ where one is not ours, it does nothing
 )");
 }
 
-TEST_CASE("what an acquisition of a writer does") {
+TEST_CASE("what an acquisition that announces itself does") {
     check(
-        core::writer_acquire.text,
-        "a a:f epoch a:r a:i",
+        core::announced_acquire.text,
+        "a a:f epoch a:i",
         "token=$ ttl=10000 run=run q=30000000 not_after=0 fence_ttl=90000 intent_ttl=2000 "
         "intent=mine",
         R"(
-readers that have ended go, and so does any intent
- |                               | 1 T T | a=$/10000 a:f=T/90000
- | a:r={x@M-1}/4000 a:i=mine/900 | 1 T T | a=$/10000 a:f=T/90000
- | a:i=another/900               | 1 T T | a=$/10000 a:f=T/90000
-a reader has it until the end of its last millisecond, and new ones are kept out
- | a:r={x@M}/4000                | 0 0 T    | = a:i=mine/2000
- | a:r={x@M-9,y@M+7,z@M+8}/4000  | 0 8 T    | = a:i=mine/2000
- | a:r={x@M+8}/4000 a:i=else/900 | 0 8 T    | = a:i=mine/2000
-intent_ttl=0 | a:r={x@M+8}/4000  | 0 8 T    | =
+any intent goes
+ |                 | 1 T T | a=$/10000 a:f=T/90000
+ | a:i=mine/900    | 1 T T | a=$/10000 a:f=T/90000
+ | a:i=another/900 | 1 T T | a=$/10000 a:f=T/90000
+readers have it, and new ones are kept out
+ | a=readers/4000            | 0 4000 T | = a:i=mine/2000
+ | a=readers/4000 a:i=else/9 | 0 4000 T | = a:i=mine/2000
 without a counter that it remembers, it counts from its clock
  | a:f=abc/1000        | 1 T T | a=$/10000 a:f=T/90000
  | a:f=T-70000001/1000 | 1 T T | a=$/10000 a:f=T/90000
  | a:f=T-70s/1000      | 1 T-69999999 T | a=$/10000 a:f=T-69999999/90000
  | a:f=T+5s/1000       | 1 T+5000001 T  | a=$/10000 a:f=T+5000001/90000
-q=0 | epoch=3,run,-,0,0,1d              | 1 1 T  | a=$/10000 a:f=1/90000
-q=0 | epoch=3,run,-,0,0,1d a:f=abc/1000 | 1 1 T  | a=$/10000 a:f=1/90000
-q=0 | epoch=3,run,-,0,0,1d a:f=41/1000  | 1 42 T | a=$/10000 a:f=42/90000
+q=0 | epoch=4,run,-,0,0,1d              | 1 1 T  | a=$/10000 a:f=1/90000
+q=0 | epoch=4,run,-,0,0,1d a:f=abc/1000 | 1 1 T  | a=$/10000 a:f=1/90000
+q=0 | epoch=4,run,-,0,0,1d a:f=41/1000  | 1 42 T | a=$/10000 a:f=42/90000
 without fencing the counter is left alone
 fence_ttl=0 |            | 1 0 T | a=$/10000
 fence_ttl=0 | a:f=7/1000 | 1 0 T | = a=$/10000
 it is busy, also for its owner, and for good where no end is set
- | a=other/4000 a:r={x@M+8}/9 | 0 4000 0 | =
- | a=other/0    | 0 0 0    | =
- | a=$/4000     | 0 4000 0 | =
- | a=other      | 0 -1 0   | =
+ | a=other/4000 | 0 4000 T | =
+ | a=other/0    | 0 0 T    | =
+ | a=$/4000     | 0 4000 T | =
+ | a=other      | 0 -1 T   | =
+ | a=#          | 0 -1 T   | =
 an error leaves nothing behind
  | a:f=#   | error | =
- | a:r=#   | error | =
 )" + put_in(only_in_time_and_remembered, {{"WON", "1 T T | a=$/10000 a:f=T/90000"}}));
 }
 
 TEST_CASE("what an acquisition of a reader does") {
     check(
         core::shared_acquire.text,
-        "a a:r a:i epoch",
+        "a a:r epoch a:i",
         "token=$ ttl=10000 run=run q=30000000 not_after=0",
         R"(
-it enters itself, and removes those that have ended
- |                                 | 1 0 T | a:r={$@M+10000}/10000
- | a:r={x@M-1,y@M,z@M+8}/4000      | 1 0 T | a:r={y@M,z@M+8,$@M+10000}/10000
- | a:r={$@M+5}/4000                | 1 0 T | a:r={$@M+10000}/10000
- | a:r={x@M+20000}/20000           | 1 0 T | a:r={$@M+10000,x@M+20000}/20000
-a writer that has it or waits for it keeps it out
+it enters itself, and the lock has the value of readers until their last lease has ended
+ |                                           | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001
+ | a=readers/9 a:r={x@M-1,y@M,z@M+8}/9       | 1 0 T | a=readers/10001 a:r={y@M,z@M+8,$@M+10000}/10001
+ | a=readers/10000 a:r={x@M+9999}/10000      | 1 0 T | a=readers/10001 a:r={x@M+9999,$@M+10000}/10001
+ | a=readers/20001 a:r={x@M+20000}/20001     | 1 0 T | = a:r={$@M+10000,x@M+20000}/20001
+what was entered before the lock was free does not count any more
+ | a:r={x@M-1,y@M,z@M+8}/4000                | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001
+ | a:r=#                                     | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001
+one that has it alone or waits for that keeps it out
  | a=other/4000 a:i=mine/900       | 0 4000 0 | =
  | a=other                         | 0 -1 0   | =
  | a=other/0                       | 0 0 0    | =
  | a:i=mine/900                    | 0 900 0  | =
  | a:i=mine                        | 0 -1 0   | =
+ | a=readers/9 a:r={x@M+8}/9 a:i=mine/900 | 0 900 0 | =
 an error leaves nothing behind
- | a:r=#   | error | =
-)" + put_in(only_in_time_and_remembered, {{"WON", "1 0 T | a:r={$@M+10000}/10000"}}));
+ | a=#                   | error | =
+ | a=readers/9 a:r=#     | error | =
+)"
+            + put_in(
+                only_in_time_and_remembered,
+                {{"WON", "1 0 T | a=readers/10001 a:r={$@M+10000}/10001"}}));
 }
 
 TEST_CASE("what an extension and a heal of one resource do") {
@@ -744,22 +750,12 @@ an error leaves nothing behind
  | a=#            | error | =
  | a=$/4000 a:f=# | error | =
 )";
-    const std::string of_writers = R"(
-readers have a lock that is missing, until they end
- | a:f=7/9 a:r={x@M}/9      | 0 0 T    | =
- | a:f=7/9 a:r={x@M+8}/9    | 0 8 T    | =
- | a:f=7/9 a:r={w@M-2,x@M+8}/9 | 0 8 T | =
- | a:f=7/9 a:r=#            | error | =
- | a:f=7/9 a:r={x@M-1}/9    | MISSING
-)";
     const std::string without_token = R"(
 without a token the counter is left alone
 counter=0 | a=$/4000           | 1 0 T | a=$/10000
 counter=0 | a=$/4000 a:f=7/9   | 1 0 T | a=$/10000 a:f=7/9
 )";
     const std::string healed = "2 0 T | = a=$/10000 a:f=50/90000";
-    const std::string extend =
-        "token=$ ttl=10000 counter=50 fence_ttl=90000 run=run q=30000000 not_after=0";
     const std::string heal =
         "token=$ ttl=10000 counter=50 fence_ttl=90000 run=run q=30000000 not_after=T+5s";
     const meanings extending{
@@ -767,7 +763,6 @@ counter=0 | a=$/4000 a:f=7/9   | 1 0 T | a=$/10000 a:f=7/9
     const meanings healing{
         {"BEFORE", "a:f=7/9"}, {"MISSING", healed}, {"OTHER_RECORD", "-2 0 T | ="}};
     const std::string of_one = of_both + without_token + missing;
-    const std::string of_writer = of_one + of_writers;
     check(
         core::guarded_extend.text,
         "epoch a a:f",
@@ -798,18 +793,12 @@ an error leaves nothing behind
     const std::string found = R"(
 a key that it finds counts only where the master can have forgotten nothing
  | a=$/4000 a:f=7/9 epoch=none                         | -2 0 T | =
- | a=$/4000 a:f=7/9 epoch=3,else,-,T-100s,0,1d         | -2 0 T | =
- | a=$/4000 a:f=7/9 epoch=3,run,-,T-29999999,0,1d      | -2 0 T | =
- | a=$/4000 a:f=7/9 epoch=3,run,-,T-59s,60000000,1d    | -2 0 T | =
- | a=$/4000 a:f=7/9 epoch=3,run,-,T-30s,0,1d           | 1 0 T  | a=$/10000 a:f=50/90000
+ | a=$/4000 a:f=7/9 epoch=4,else,-,T-100s,0,1d         | -2 0 T | =
+ | a=$/4000 a:f=7/9 epoch=4,run,-,T-29999999,0,1d      | -2 0 T | =
+ | a=$/4000 a:f=7/9 epoch=4,run,-,T-59s,60000000,1d    | -2 0 T | =
+ | a=$/4000 a:f=7/9 epoch=4,run,-,T-30s,0,1d           | 1 0 T  | a=$/10000 a:f=50/90000
 )";
     check(core::guarded_heal.text, "a a:f epoch", heal, put_in(of_one + no_limit + found, healing));
-    check(
-        core::writer_extend.text,
-        "a a:f epoch a:r",
-        extend,
-        put_in(of_writer + another_record, extending));
-    check(core::writer_heal.text, "a a:f epoch a:r", heal, put_in(of_writer + no_limit, healing));
 }
 
 TEST_CASE("what extensions of several locks in one call do") {
@@ -835,8 +824,8 @@ what one of them meets is none of the others', and is told in their order
 whether the master may have forgotten comes first, and matters to those that are missing
  | a=$/9 b=one/9 c=two/9 epoch=none           | 2 T            | = A B C
  | b=one/9 epoch=none                         | 2 T 1 -2 3 -2  | = B
- | a=$/9 c=other/7 epoch=3,run,-,T-29999999,0,1d | 2 T 2 -2 3 7   | = A
- | a=$/9 c=other/7 epoch=3,run,-,T-30s,0,1d      | 1 T 2 -3 3 7   | = A
+ | a=$/9 c=other/7 epoch=4,run,-,T-29999999,0,1d | 2 T 2 -2 3 7   | = A
+ | a=$/9 c=other/7 epoch=4,run,-,T-30s,0,1d      | 1 T 2 -3 3 7   | = A
  | a=# b=one/9 epoch=none                        | 2 T 1 wrong 3 -2 | = B
  | b=one/9 c=two/9 epoch=#                    | 2 T 1 -2       | = B C
 they come in time, or too late
@@ -922,72 +911,69 @@ an error leaves nothing behind
 }
 
 TEST_CASE("what an extension and a heal of a reader do") {
+    const std::string of_both = R"(
+it never shortens, and leaves the other readers alone
+ | a=readers/6 a:r={$@M+5}/9             | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001
+ | a=readers/1 a:r={$@M}/9               | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001
+ | a=readers/7 a:r={w@M-1,$@M+5,x@M+6}/9 | 1 0 T | a=readers/10001 a:r={x@M+6,$@M+10000}/10001
+ | a=readers/20001 a:r={$@M+5,x@M+6}/9   | 1 0 T | = a:r={x@M+6,$@M+10000}/20001
+ | a=readers/20001 a:r={$@M+20000}/20001 | 1 0 T | =
+ | a=readers/9 a:r={$@M+20000}/9         | 1 0 T | a=readers/20001 a:r={$@M+20000}/20001
+another has it
+ | a=other/4000 a:r={$@M+5}/9  | 0 4000 T | =
+ | a=other a:r={$@M-1}/9       | 0 -1 T   | =
+it comes in time, or too late
+not_after=T   | a=readers/6 a:r={$@M+5}/9 | 1 0 T  | a=readers/10001 a:r={$@M+10000}/10001
+not_after=T-1 | a=readers/6 a:r={$@M+5}/9 | -1 0 T | =
+not_after=1   | a=readers/6 a:r={$@M+5}/9 | -1 0 T | =
+an error leaves nothing behind
+ | a=#               | error | =
+ | a=readers/9 a:r=# | error | =
+)";
+    const std::string before = "a=readers/9 a:r={$@M-1,x@M+8}/9";
     check(
         core::shared_extend.text,
         "a a:r epoch",
         "token=$ ttl=10000 run=run q=30000000 not_after=0 channel=free",
-        R"(
-it never shortens, and leaves the other readers alone
- | a:r={$@M+5}/9             | 1 0 T | a:r={$@M+10000}/10000
- | a:r={$@M}/9               | 1 0 T | a:r={$@M+10000}/10000
- | a:r={$@M+5,x@M+6}/20000   | 1 0 T | a:r={x@M+6,$@M+10000}/20000
- | a:r={$@M+20000}/20000     | 1 0 T | =
- | a:r={$@M+20000}/9         | 1 0 T | a:r={$@M+20000}/10000
- | a:r={$@M+5}/9 a=other/400 | 1 0 T | = a:r={$@M+10000}/10000
-the writer becomes a reader, keeps what is left of its lease, and says so
-                | a=$/4000                | 1 0 T | a:r={$@M+10000}/10000 | free<-$
-                | a=$/20000               | 1 0 T | a:r={$@M+20000}/20000 | free<-$
-                | a=$/4000 a:r={$@M-9}/9  | 1 0 T | a:r={$@M+10000}/10000 | free<-$
-                | a=$/4000 a:r={$@M+20000}/20000 | 1 0 T | a:r={$@M+20000}/20000 | free<-$
-publish=refused | a=$/4000                | 1 1 T | a:r={$@M+10000}/10000 |
-publish=refused | a:r={$@M+5}/9           | 1 0 T | a:r={$@M+10000}/10000 |
-channel=none    | a=$/4000                | 1 0 T | a:r={$@M+10000}/10000 |
-a writer has it
- | a=other/4000              | 0 4000 T | =
- | a=other                   | 0 -1 T   | =
- | a=other/4000 a:r={$@M-1}/9| 0 4000 T | =
-it comes in time, or too late
-not_after=T   | a:r={$@M+5}/9 | 1 0 T  | a:r={$@M+10000}/10000
-not_after=T-1 | a:r={$@M+5}/9 | -1 0 T | =
-not_after=1   | a:r={$@M+5}/9 | -1 0 T | =
-an error leaves nothing behind
- | a=#              | error | =
- | a=$/4000 a:r=#   | error | =
+        of_both + R"(
+an entry counts only while readers have the lock
+                | a:r={$@M+5}/9            | -3 0 T | =
+one that had it alone becomes a reader, keeps what is left of its lease, and says so
+                | a=$/4000                 | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001 | free<-$
+                | a=$                      | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001 | free<-$
+                | a=$/20000                | 1 0 T | a=readers/20001 a:r={$@M+20000}/20001 | free<-$
+                | a=$/4000 a:r={$@M-9,x@M+9}/9 | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001 | free<-$
+                | a=$/4000 a:r=#           | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001 | free<-$
+publish=refused | a=$/4000                 | 1 1 T | a=readers/10001 a:r={$@M+10000}/10001 |
+but not where the key may be that of a late SET
+                | a=$/4000 epoch=none                    | -2 0 T | =
+                | a=$/4000 epoch=4,run,-,T-29999999,0,1d | -2 0 T | =
+                | a=$/4000 epoch=4,run,-,T+1,0,1d        | -2 0 T | =
+                | a=readers/20001 a:r={$@M+20000}/20001 epoch=4,run,-,T,0,1d | 1 0 T | =
+its lease goes on
+publish=refused | a=readers/6 a:r={$@M+5}/9| 1 0 T | a=readers/10001 a:r={$@M+10000}/10001 |
+channel=none    | a=$/4000                 | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001 |
 )"
             + put_in(
                 missing + another_record,
-                {{"BEFORE", "a:r={$@M-1,x@M+8}/9"},
-                 {"MISSING", "-3 0 T | ="},
-                 {"OTHER_RECORD", "-4 0 T | ="}}));
+                {{"BEFORE", before}, {"MISSING", "-3 0 T | ="}, {"OTHER_RECORD", "-4 0 T | ="}}));
     check(
         core::shared_heal.text,
         "a a:r epoch",
         "token=$ ttl=10000 run=run q=30000000 not_after=T+5s",
-        R"(
-it never shortens, and leaves the other readers alone
- | a:r={$@M+5}/9             | 1 0 T | a:r={$@M+10000}/10000
- | a:r={$@M}/9               | 1 0 T | a:r={$@M+10000}/10000
- | a:r={$@M+5,x@M+6}/20000   | 1 0 T | a:r={x@M+6,$@M+10000}/20000
- | a:r={$@M+20000}/20000     | 1 0 T | =
- | a:r={$@M+20000}/9         | 1 0 T | a:r={$@M+20000}/10000
-a writer has it, even if it has our token
- | a=other/4000 a:r={$@M+5}/9| 0 4000 T | =
+        of_both + R"(
+another has it, even if it has our token
  | a=$/4000 a:r={$@M+5}/9    | 0 4000 T | =
- | a=other                   | 0 -1 T   | =
- | a=#                       | 0 -1 T   | =
-it comes in time, or too late
-not_after=T   | a:r={$@M+5}/9 | 1 0 T  | a:r={$@M+10000}/10000
-not_after=T-1 | a:r={$@M+5}/9 | -1 0 T | =
-not_after=0   | a:r={$@M+5}/9 | -1 0 T | =
-it enters one that is missing
- | | 2 0 T | a:r={$@M+10000}/10000
-an error leaves nothing behind
- | a:r=#   | error | =
+not_after=0 | a=readers/6 a:r={$@M+5}/9 | -1 0 T | =
+it enters one that is missing; what was entered before the lock was free does not count
+ |                       | 2 0 T | a=readers/10001 a:r={$@M+10000}/10001
+ | a:r={$@M+5,x@M+8}/9   | 2 0 T | a=readers/10001 a:r={$@M+10000}/10001
+ | a:r=#                 | 2 0 T | a=readers/10001 a:r={$@M+10000}/10001
 )"
             + put_in(
                 missing,
-                {{"BEFORE", "a:r={$@M-1,x@M+8}/9"},
-                 {"MISSING", "2 0 T | a:r={x@M+8,$@M+10000}/10000"},
+                {{"BEFORE", before},
+                 {"MISSING", "2 0 T | a=readers/10001 a:r={x@M+8,$@M+10000}/10001"},
                  {"OTHER_RECORD", "-2 0 T | ="}}));
 }
 
@@ -1049,23 +1035,26 @@ publish=refused | a:f=7/9              | 1 0 1 -1   | =            |
                 | a=#                  | 1 0 1 wrong | =           |
 )");
     check(
-        core::writer_release.text,
-        "a a:f a:i",
-        "token=$ counter=50 fence_ttl=90000 channel=free intent=mine",
-        of_one + without_token + R"(
-                | a=#                  | 0 0 T  | = |
-                | a:i=#                | -1 0 T | = |
-the intent goes with it, unless another writer's took its place
-                | a=$/4000 a:i=mine/900     | 1 0 T  | a:f=50/90000              | free<-$
-                | a=$/4000 a:i=else/900     | 1 0 T  | a:f=50/90000 a:i=else/900 | free<-$
-                | a=$/4000 a:i=#            | 1 0 T  | a:f=50/90000 a:i=#        | free<-$
-                | a=other/4000 a:i=mine/900 | 0 0 T  | a=other/4000              | free<-$
-                | a:i=mine/900              | -1 0 T |                           | free<-$
-publish=refused | a:i=mine/900              | -1 1 T |                           |
-channel=none    | a:i=mine/900              | -1 0 T |                           |
-                | a:i=else/900              | -1 0 T | =                         |
-intent=0        | a=$/4000 a:i=0/900        | 1 0 T  | a:f=50/90000 a:i=0/900    | free<-$
-intent=0        | a:i=0/900                 | -1 0 T | =                         |
+        core::announced_release.text,
+        "a a:i",
+        "token=$ channel=free intent=mine",
+        R"(
+the intent goes with what is its own, unless that of another took its place
+                | a=$/4000                  | 1 0 T  |            | free<-$
+                | a=$/4000 a:i=mine/900     | 1 0 T  |            | free<-$
+                | a=$/4000 a:i=else/900     | 1 0 T  | a:i=else/900 | free<-$
+                | a=$/4000 a:i=#            | 1 0 T  | a:i=#      | free<-$
+                | a=readers/9 a:i=mine/900  | 0 0 T  | a=readers/9 | free<-$
+                | a=other/4000              | 0 0 T  | =          |
+                | a:i=mine/900              | -1 0 T |            | free<-$
+                | a=#                       | 0 0 T  | =          |
+                | a:i=#                     | -1 0 T | =          |
+publish=refused | a=$/4000                  | 1 1 T  |            |
+publish=refused | a:i=mine/900              | -1 1 T |            |
+channel=none    | a:i=mine/900              | -1 0 T |            |
+                | a:i=else/900              | -1 0 T | =          |
+intent=0        | a=$/4000 a:i=0/900        | 1 0 T  | a:i=0/900  | free<-$
+intent=0        | a:i=0/900                 | -1 0 T | =          |
 )");
     check(
         core::all_release.text,
@@ -1096,30 +1085,36 @@ publish=refused | a=other/4000                   | 0 0 T  | =                   
         "a a:r",
         "token=$ channel=free",
         R"(
-it is told when no reader is left
-                | a:r={$@M+5}/9              | 1 0 T  |                    | free<-$
-                | a:r={$@M+5,x@M-1}/9        | 1 0 T  | a:r={x@M-1}/9      | free<-$
-                | a:r={$@M+5,x@M}/9          | 1 0 T  | a:r={x@M}/9        |
-                | a:r={$@M+5,w@M-9,x@M+6}/9  | 1 0 T  | a:r={w@M-9,x@M+6}/9 |
-                | a:r={$@M}/9                | 1 0 T  |                    | free<-$
-channel=none    | a:r={$@M+5}/9              | 1 0 T  |                    |
-publish=refused | a:r={$@M+5}/9              | 1 1 T  |                    |
-publish=refused | a:r={x@M+5}/9              | -1 0 T | =                  |
-or no writer, of one that wanted to be a reader
-                | a=$/4000                   | 1 0 T  |                    | free<-$
-                | a=$/4000 a:r={x@M+6}/9     | 1 0 T  | a:r={x@M+6}/9      | free<-$
-                | a=$/4000 a:r={$@M-1}/9     | 1 0 T  |                    | free<-$
-                | a=$/4000 a:r=#             | 1 0 T  | a:r=#              | free<-$
-channel=none    | a=$/4000                   | 1 0 T  |                    |
+the last reader frees the lock, and tells that
+                | a=readers/9 a:r={$@M+5}/9       | 1 0 T  |                              | free<-$
+                | a=readers/9 a:r={$@M}/9         | 1 0 T  |                              | free<-$
+                | a=readers/9 a:r={$@M+5,x@M-1}/9 | 1 0 T  | a:r={x@M-1}/9                | free<-$
+channel=none    | a=readers/9 a:r={$@M+5}/9       | 1 0 T  |                              |
+publish=refused | a=readers/9 a:r={$@M+5}/9       | 1 1 T  |                              |
+any other leaves it until the last remaining lease has ended
+                | a=readers/9 a:r={$@M+8,x@M}/9   | 1 0 T  | a=readers/1 a:r={x@M}/9      |
+                | a=readers/9 a:r={$@M+8,x@M+5}/9 | 1 0 T  | a=readers/6 a:r={x@M+5}/9    |
+                | a=readers/9 a:r={$@M+5,x@M+8}/9 | 1 0 T  | a=readers/9 a:r={x@M+8}/9    |
+                | a=readers/9 a:r={$@M+5,w@M-9,x@M+6}/9 | 1 0 T | a=readers/7 a:r={w@M-9,x@M+6}/9 |
+one that had it alone and wanted to be a reader
+                | a=$/4000                        | 1 0 T  |                              | free<-$
+                | a=$/4000 a:r={x@M+6}/9          | 1 0 T  | a:r={x@M+6}/9                | free<-$
+                | a=$/4000 a:r=#                  | 1 0 T  | a:r=#                        | free<-$
+channel=none    | a=$/4000                        | 1 0 T  |                              |
 what has ended or is not there, is not
-                | a:r={$@M-1}/9              | -1 0 T |                    |
-                |                            | -1 0 T |                    |
-                | a:r=#                      | -1 0 T | =                  |
-                | a=other/4000               | 0 0 T  | =                  |
-                | a=other/4000 a:r={$@M-1}/9 | 0 0 T  | a=other/4000       |
-                | a=other/4000 a:r={$@M+5}/9 | 1 0 T  | a=other/4000       | free<-$
-                | a=#                        | 0 0 T  | =                  |
-                | a=# a:r={$@M+5}/9          | 1 0 T  | a=#                | free<-$
+                | a=readers/9 a:r={$@M-1,x@M+8}/9 | -1 0 T | a=readers/9 a:r={x@M+8}/9    |
+publish=refused | a=readers/9 a:r={x@M+8}/9       | -1 0 T | =                            |
+                | a:r={$@M+5}/9                   | -1 0 T |                              |
+                |                                 | -1 0 T |                              |
+                | a:r=#                           | -1 0 T | =                            |
+                | a=other/4000                    | 0 0 T  | =                            |
+                | a=other/4000 a:r={$@M+5}/9      | 0 0 T  | a=other/4000                 |
+                | a=#                             | 0 0 T  | =                            |
+                | a=# a:r={$@M+5}/9               | 0 0 T  | a=#                          |
+a value that no reader is left for goes
+                | a=readers/9                     | -1 0 T |                              | free<-$
+                | a=readers/9 a:r={x@M-1}/9       | -1 0 T | a:r={x@M-1}/9                | free<-$
+                | a=readers/9 a:r=#               | -1 0 T | a:r=#                        | free<-$
 )");
 }
 

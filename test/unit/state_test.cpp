@@ -95,8 +95,8 @@ TEST_CASE("a waiter for a lock waits in its form, for a slot of a pool as for a 
     unit::claim_site it;
     claim& lease = it.it;
     const owned_key key("k", std::string(owned_key::token_size, '0'));
-    lease.acquire(lock_form::writer, key, {}, it.at());
-    CHECK(lease.waiting_form() == lock_form::writer);
+    lease.acquire(lock_form::announced, key, {}, it.at());
+    CHECK(lease.waiting_form() == lock_form::exclusive);
     CHECK(lease.queue_key() == "k");
     lease.name_slots("pool", {0, 3});
     lease.acquire(lock_form::all, key, {}, it.at());

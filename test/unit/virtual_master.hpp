@@ -80,7 +80,7 @@ private:
 std::string three(std::int64_t status, std::int64_t value, std::int64_t clock = 0);
 
 /// A reply to the guarded handshake, and the record that it names.
-inline const std::string record_of_master = "3 run - 0 0 1d";
+inline const std::string record_of_master = "4 run - 0 0 1d";
 std::string handshake_reply(
     std::int64_t fresh,
     std::int64_t ends_us,

@@ -255,7 +255,7 @@ void master_process::declare_new(const std::string& key_prefix) const {
     const std::string run_id = info.substr(begin, info.find_first_of("\r\n", begin) - begin);
     // A record with memory since 1970 and no quarantine; the format is in
     // lib/core/bytes/guarded_scripts.hpp.
-    const std::string said = command({"SET", key_prefix + ":epoch", "3 " + run_id + " - 0 0 0"});
+    const std::string said = command({"SET", key_prefix + ":epoch", "4 " + run_id + " - 0 0 0"});
     if (said != "OK") {
         throw std::runtime_error("the record is refused: " + said);
     }

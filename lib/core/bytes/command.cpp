@@ -56,14 +56,12 @@ const script_call& call_of(lock_form form, command_kind kind) {
         {all, extend, &all_extend, "AM", "otcxrqu"},
         {all, heal, &all_heal, "AM", "otcxrqu"},
         {all, remove, &all_release, "A", "ocxs"},
-        {shared, acquire, &shared_acquire, "LRIM", "otrqu"},
+        {shared, acquire, &shared_acquire, "LRMI", "otrqu"},
         {shared, extend, &shared_extend, "LRM", "otrqup"},
         {shared, heal, &shared_heal, "LRM", "otrqu"},
         {shared, remove, &shared_release, "LR", "op"},
-        {writer, acquire, &writer_acquire, "LFMRI", "otrquxli"},
-        {writer, extend, &writer_extend, "LFMR", "otcxrqu"},
-        {writer, heal, &writer_heal, "LFMR", "otcxrqu"},
-        {writer, remove, &writer_release, "LFI", "ocxpi"},
+        {announced, acquire, &announced_acquire, "LFMI", "otrquxli"},
+        {announced, remove, &announced_release, "LI", "opi"},
     };
     const lock_form of = has_own_script(form, kind) ? form : exclusive;
     const auto* const found = std::ranges::find_if(

@@ -18,27 +18,27 @@
 namespace redlock::core {
 
 enum class command_kind : std::uint8_t {
-    authenticate, // AUTH
-    select,       // SELECT
-    name_client,  // CLIENT SETNAME
-    publish,      // PUBLISH: a lock was released
-    introduce,    // INFO
-    try_script,   // plain: EVAL, to find out whether scripts are allowed
-    handshake,    // guarded: the memory record
-    ping,         // PING
-    read_clock,   // TIME: PING and the clock (guarded)
-    read_record,  // GET of the memory record, to notice that it has changed
-    acquire,      // SET NX PX, or the script: the vote for an acquire
-    raise,        // guarded: raise the fencing counter to the token
-    remove,       // compare and delete
-    extend,       // compare and extend
-    heal,         // guarded: create the key that an extension found missing
-    get,          // GET, for a query
-    pttl,         // PTTL, for a query
-    lease_left,   // PTTL, for a waiter whose SET was refused
-    take_ticket,  // a ticket of the fair queue
-    leave_queue,  // give up the ticket
-    scan_slots,   // free slots of a pool
+    authenticate,  // AUTH
+    select,        // SELECT
+    name_client,   // CLIENT SETNAME
+    publish,       // PUBLISH: a lock was released
+    introduce,     // INFO
+    try_script,    // plain: EVAL, to find out whether scripts are allowed
+    handshake,     // guarded: the memory record
+    ping,          // PING
+    read_clock,    // TIME: PING and the clock (guarded)
+    read_record,   // GET of the memory record, to notice that it has changed
+    acquire,       // SET NX PX, or the script: the vote for an acquire
+    raise,         // guarded: raise the fencing counter to the token
+    remove,        // compare and delete
+    extend,        // compare and extend
+    heal,          // guarded: create the key that an extension found missing
+    get,           // GET of a lock, for a query or a waiter
+    pttl,          // PTTL of a lock, for them
+    count_readers, // ZCARD of a lock's readers, for a query
+    take_ticket,   // a ticket of the fair queue
+    leave_queue,   // give up the ticket
+    scan_slots,    // free slots of a pool
 };
 
 /// The variants of a command. Native: no script, as a SET or an MGET.
@@ -46,8 +46,11 @@ enum class command_variant : std::uint8_t { native, evalsha, eval };
 
 /// Whether a command for a lock of that form needs a script of its own.
 constexpr bool has_own_script(lock_form form, command_kind kind) noexcept {
-    // A reader has no fencing token, and a writer's is raised like that of a lock.
-    return form == lock_form::all || (form != lock_form::exclusive && kind != command_kind::raise);
+    if (form == lock_form::announced) {
+        return kind == command_kind::acquire || kind == command_kind::remove;
+    }
+    // A reader has no fencing token.
+    return form == lock_form::all || (form == lock_form::shared && kind != command_kind::raise);
 }
 
 /// Length of the part of a token that identifies its release for waiters.
@@ -140,7 +143,7 @@ struct form_command {
     std::chrono::milliseconds ttl{}; // not raise, remove
     master_guard guard = {};         // not raise, remove
     std::string_view channel = {};   // where a removal or a downgrade is published; empty: nowhere
-    writer_intent intent = {};       // announced by an acquire; its name: deleted by a removal
+    exclusive_intent intent = {};    // announced by an acquire; its name: deleted by a removal
     /// \}
 };
 

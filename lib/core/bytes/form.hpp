@@ -15,18 +15,15 @@ enum class lock_form : std::uint8_t {
     exclusive, // one resource, one holder
     all,       // several resources, all of them or none on each master
     shared,    // one of the readers of a resource
-    writer,    // one holder, and no readers
+    announced, // an attempt that announces that it waits for readers; once held it is exclusive
 };
 inline constexpr std::size_t lock_forms = 4;
 
-/// Whether waiters of this form ask the arbiter before the other masters. A writer does not: it
-/// must announce to all masters that it waits.
-constexpr bool asks_arbiter(lock_form form) noexcept {
-    return form != lock_form::writer;
-}
+/// The value of a lock's key while readers hold it, which is not a token (form_scripts.hpp).
+inline constexpr std::string_view held_by_readers = "readers";
 
-/// The announcement of a writer that waits for the current readers. It excludes new readers.
-struct writer_intent {
+/// The announcement of a waiter that the current readers make wait. It excludes new readers.
+struct exclusive_intent {
     std::chrono::milliseconds lease{}; // 0: new readers are admitted
     std::uint64_t name = 0;            // of the waiting acquire; 0: none
 };

@@ -117,160 +117,133 @@ for i = 1, #KEYS, 2 do
 end
 return {st, refused, now})"};
 
-/// A writer. KEYS: lock, fence, record, readers, intent. ARGV: as all_acquire, then the lease of
-/// the intent in ms (0: no intent) and its name, which is the same for all attempts of one acquire.
-/// Reply as all_acquire; {0 busy, the remaining time of the last reader's lease}.
-inline constexpr script writer_acquire{
-    R"(local p = redis.call('PTTL', KEYS[1])
-if p ~= -2 then return {0, p, 0} end)",
+/// An exclusive lock, for a waiter that has met readers. KEYS: lock, fence, record,
+/// intent. ARGV: as all_acquire, then the lease of the intent in ms and its name, which is the same
+/// for all attempts of one acquire. Reply as all_acquire. Where readers hold the lock, the intent
+/// keeps new ones out.
+inline constexpr script announced_acquire{
     lua::clock,
     lua::unless_late("ARGV[5]"),
+    R"(local p = redis.call('PTTL', KEYS[1])
+if p ~= -2 then
+  if redis.pcall('GET', KEYS[1]) == 'readers' then redis.call('SET', KEYS[4], ARGV[8], 'PX', ARGV[7]) end
+  return {0, p, now}
+end)",
     lua::record("KEYS[3]"),
     lua::unless_quarantined,
-    R"(local ms = math.floor(now / 1000)
-local last = tonumber(redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2] or '0')
-if last >= ms then
-  if ARGV[7] ~= '0' then redis.call('SET', KEYS[5], ARGV[8], 'PX', ARGV[7]) end
-  return {0, last - ms, now}
-end
-local f = 0
+    R"(local f = 0
 if ARGV[6] ~= '0' then
   f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
   if f < floor then f = now else f = f + 1 end
 end
 redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
 if ARGV[6] ~= '0' then redis.call('SET', KEYS[2], string.format('%.0f', f), 'PX', ARGV[6]) end
-redis.call('DEL', KEYS[4], KEYS[5])
+redis.call('DEL', KEYS[4])
 return {1, f, now})"};
 
-/// Release and rollback of a writer. KEYS: lock, fence, intent. ARGV: token, fencing token (0:
-/// none), fence ttl ms, channel ('': publishes nothing), name of the intent to remove (0: none).
-/// Publishes even if only the intent was removed, because readers wait for that. Reply as
-/// all_release.
-inline constexpr script writer_release{
+/// The rollback of such an attempt. KEYS: lock, intent. ARGV: token, channel ('': publishes
+/// nothing), name of the intent to remove (0: none). Publishes even if only the intent was removed,
+/// because readers wait for that. Reply as all_release.
+inline constexpr script announced_release{
     lua::clock,
     R"(local st, told, refused = -1, false, 0
-if ARGV[5] ~= '0' and redis.pcall('GET', KEYS[3]) == ARGV[5] then
-  redis.call('DEL', KEYS[3])
+if ARGV[3] ~= '0' and redis.pcall('GET', KEYS[2]) == ARGV[3] then
+  redis.call('DEL', KEYS[2])
   told = true
 end
 local owner = redis.pcall('GET', KEYS[1])
 if owner == ARGV[1] then
   redis.call('DEL', KEYS[1])
   st, told = 1, true
-  if ARGV[2] ~= '0' then
-    local f = redis.pcall('GET', KEYS[2]) or '0'
-    if type(f) == 'string' and (tonumber(f) or 0) < tonumber(ARGV[2]) then
-      redis.pcall('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
-    end
-  end
 elseif owner then
   st = 0
 end
-if told and ARGV[4] ~= '' then
-  local r = redis.pcall('PUBLISH', ARGV[4], string.sub(ARGV[1], 1, 16))
+if told and ARGV[2] ~= '' then
+  local r = redis.pcall('PUBLISH', ARGV[2], string.sub(ARGV[1], 1, 16))
   if type(r) == 'table' and r.err then refused = 1 end
 end
 return {st, refused, now})"};
 
-/// KEYS: lock, fence, record, readers. ARGV and reply: as all_extend; if the key is missing and
-/// there is a reader, {0, the remaining time of the last reader's lease}.
-inline constexpr script writer_extend{
-    lua::clock,
-    lua::unless_late("ARGV[7]"),
-    lua::record("KEYS[3]"),
-    R"(if run and run ~= ARGV[5] then return {-4, 0, now} end
-local owner = redis.call('GET', KEYS[1])
-if not owner then
-  local ms = math.floor(now / 1000)
-  local last = tonumber(redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2] or '0')
-  if last >= ms then return {0, last - ms, now} end
-  local forgot = not run or tonumber(born) > now or now < born + math.max(q, ARGV[6])
-  return {forgot and -2 or -3, 0, now}
-end
-if owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} end)",
-    lua::raise_counter("pcall"),
-    R"(if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-return {1, 0, now})"};
-
-/// A reader. `readers` is a sorted set: tokens by the end of their leases, in ms of the master's
-/// clock. The last millisecond still belongs to the lease. KEYS: lock, readers, intent, record.
-/// ARGV: token, ttl ms, run id, quarantine us, not after us. Reply {1 granted, 0} | {0 busy: a
-/// writer holds or waits, and the remaining time} | {-1 late} | {-2 quarantined, rest in us} | {-4
-/// quarantined, a handshake is needed}.
+/// A reader. While there are readers, the lock's own key has the value 'readers', which is not
+/// a token, so that it is taken for everybody else. It expires one millisecond after the last of
+/// their leases. `readers` is a sorted set: tokens by the end of their leases, in ms of the
+/// master's clock; the last millisecond still belongs to the lease. An entry counts only while the
+/// key has that value. KEYS: lock, readers, record, intent. ARGV: token, ttl ms, run id, quarantine
+/// us, not after us. Reply {1 granted, 0} | {0 busy: somebody else holds it or waits for its
+/// readers, and the remaining time} | {-1 late} | {-2 quarantined, rest in us} | {-4 quarantined, a
+/// handshake is needed}.
 inline constexpr script shared_acquire{
-    R"(local p = redis.call('PTTL', KEYS[1])
-if p == -2 then p = redis.call('PTTL', KEYS[3]) end
+    R"(local owner = redis.call('GET', KEYS[1])
+if owner and owner ~= 'readers' then return {0, redis.call('PTTL', KEYS[1]), 0} end
+local p = redis.call('PTTL', KEYS[4])
 if p ~= -2 then return {0, p, 0} end)",
     lua::clock,
     lua::unless_late("ARGV[5]"),
-    lua::record("KEYS[4]"),
+    lua::record("KEYS[3]"),
     lua::unless_quarantined,
-    R"(local ms = math.floor(now / 1000)
-redis.call('ZADD', KEYS[2], string.format('%.0f', ms + ARGV[2]), ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('(%.0f', ms))
-if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
-return {1, 0, now})"};
+    R"(local ms, wanted = math.floor(now / 1000), tonumber(ARGV[2]))",
+    lua::add_reader,
+    R"(return {1, 0, now})"};
 
-/// Extends a reader's lease. If the writer has this token, turns it into a reader with at least its
-/// remaining lease. KEYS: lock, readers, record. ARGV: token, ttl ms, run id, quarantine us, not
-/// after us, the channel on which a downgrade is published ('': none). Reply as all_extend; the
-/// value is 1 if PUBLISH was refused.
+/// Extends a reader's lease. If this token owns the lock exclusively, turns the owner into a reader
+/// with at least its remaining lease; not in a quarantine, because the key may be that of a late
+/// SET. KEYS: lock, readers, record. ARGV: token, ttl ms, run id,
+/// quarantine us, not after us, the channel on which a downgrade is published ('': none). Reply as
+/// all_extend; the value is 1 if PUBLISH was refused.
 inline constexpr script shared_extend{
     lua::clock,
     lua::unless_late("ARGV[5]"),
     lua::record("KEYS[3]"),
     R"(if run and run ~= ARGV[3] then return {-4, 0, now} end
 local ms, wanted = math.floor(now / 1000), tonumber(ARGV[2])
-local ends = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0')
-local owner = redis.call('GET', KEYS[1])
-local wrote = owner == ARGV[1]
-if wrote then
-  wanted = math.max(wanted, redis.call('PTTL', KEYS[1]))
-elseif ends < ms then
-  if owner then return {0, redis.call('PTTL', KEYS[1]), now} end
-  local forgot = not run or tonumber(born) > now or now < born + math.max(q, ARGV[4])
-  return {forgot and -2 or -3, 0, now}
+local forgot = not run or tonumber(born) > now or now < born + math.max(q, ARGV[4])
+local owner, ends = redis.call('GET', KEYS[1]), 0
+if owner == ARGV[1] then
+  if forgot then return {-2, 0, now} end
+  ends = ms + math.max(0, redis.call('PTTL', KEYS[1]))
+elseif owner == 'readers' then
+  ends = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0')
+elseif owner then
+  return {0, redis.call('PTTL', KEYS[1]), now}
 end
-if ends < ms + wanted then
-  redis.call('PEXPIRE', KEYS[2], math.max(wanted, redis.call('PTTL', KEYS[2])))
-  redis.call('ZADD', KEYS[2], string.format('%.0f', ms + wanted), ARGV[1])
-end
-if redis.call('PTTL', KEYS[2]) < wanted then redis.call('PEXPIRE', KEYS[2], wanted) end
-local refused = 0
-if wrote then
-  redis.call('DEL', KEYS[1])
-  if ARGV[6] ~= '' then
-    local r = redis.pcall('PUBLISH', ARGV[6], string.sub(owner, 1, 16))
-    if type(r) == 'table' and r.err then refused = 1 end
-  end
+if ends < ms then return {forgot and -2 or -3, 0, now} end
+wanted = math.max(wanted, ends - ms)
+redis.call('PEXPIRE', KEYS[1], math.max(wanted + 1, redis.call('PTTL', KEYS[1]))))",
+    lua::add_reader,
+    R"(local refused = 0
+if owner == ARGV[1] and ARGV[6] ~= '' then
+  local r = redis.pcall('PUBLISH', ARGV[6], string.sub(owner, 1, 16))
+  if type(r) == 'table' and r.err then refused = 1 end
 end
 return {1, refused, now})"};
 
-/// Release and rollback of a reader, and of the writer that became one. KEYS: lock, readers. ARGV:
-/// token, the channel on which the last reader's or the writer's removal is published ('': none).
-/// Reply {1 removed} | {0 a writer holds it} | {-1 missing}. If one key has another type, the other
-/// part is still removed.
+/// Release and rollback of a reader, and of the owner that became one. The last reader removes the
+/// key; any other leaves it until the last remaining lease ends. KEYS: lock, readers. ARGV: token,
+/// the channel on which it is published that the key was removed ('': none). Reply {1 removed} | {0
+/// somebody else holds it} | {-1 missing}. If one key has another type, the other part is still
+/// removed.
 inline constexpr script shared_release{
     lua::clock,
-    R"(local ms, st = math.floor(now / 1000), -1
-local ends = redis.pcall('ZSCORE', KEYS[2], ARGV[1])
-if type(ends) == 'string' then
-  redis.call('ZREM', KEYS[2], ARGV[1])
-  if tonumber(ends) >= ms then st = 1 end
-end
-local owner = redis.pcall('GET', KEYS[1])
+    R"(local ms, st, free = math.floor(now / 1000), -1, false
+local owner, ends = redis.pcall('GET', KEYS[1]), redis.pcall('ZSCORE', KEYS[2], ARGV[1])
+if type(ends) == 'string' then redis.call('ZREM', KEYS[2], ARGV[1]) end
 if owner == ARGV[1] then
-  redis.call('DEL', KEYS[1])
-  st = 1
-elseif owner and st == -1 then
+  st, free = 1, true
+elseif owner == 'readers' then
+  if type(ends) == 'string' and tonumber(ends) >= ms then st = 1 end
+  local left = tonumber(redis.pcall('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2] or '0') - ms
+  free = left < 0
+  if not free and redis.call('PTTL', KEYS[1]) > left + 1 then redis.call('PEXPIRE', KEYS[1], left + 1) end
+elseif owner then
   st = 0
 end
 local refused = 0
-if st == 1 and ARGV[2] ~= '' and (owner == ARGV[1]
-    or tonumber(redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2] or '0') < ms) then
-  local r = redis.pcall('PUBLISH', ARGV[2], string.sub(ARGV[1], 1, 16))
-  if type(r) == 'table' and r.err then refused = 1 end
+if free then
+  redis.call('DEL', KEYS[1])
+  if ARGV[2] ~= '' then
+    local r = redis.pcall('PUBLISH', ARGV[2], string.sub(ARGV[1], 1, 16))
+    if type(r) == 'table' and r.err then refused = 1 end
+  end
 end
 return {st, refused, now})"};
 

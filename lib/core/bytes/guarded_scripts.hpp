@@ -10,7 +10,7 @@
 // The memory record (key `prefix:epoch`) is a string of words, with times in us of the server's
 // clock:
 //
-// - the format, 3;
+// - the format, 4;
 // - the run id of the server; once members have changed, followed by a colon and a number that is
 //   drawn anew with each list;
 // - the replication id under which it was promoted ("-": none);
@@ -45,7 +45,7 @@ namespace redlock::core {
 inline constexpr script guarded_handshake{
     lua::clock,
     R"(local e = redis.call('GET', KEYS[1])
-local run, tag, promoted, born, q, id = string.match(e or '', '^3 ([^%s:]+)(:?%x*) (%S+) (%d+) (%d+) (%x+)$')
+local run, tag, promoted, born, q, id = string.match(e or '', '^4 ([^%s:]+)(:?%x*) (%S+) (%d+) (%d+) (%x+)$')
 if e and not run then return {-1, 0, now} end
 local list, mine, before = string.sub(id or '', 33), ARGV[6] or '', q
 local asks = (ARGV[4] ~= '3' or list ~= '') and ARGV[3] or 0
@@ -66,7 +66,7 @@ if mine ~= list and (id == ARGV[7] and fresh == 0 or (ARGV[7] or '') == '' and l
 end
 if q == 0 and (string.byte(list) or 0) > 48 then q = tonumber(ARGV[9] or '0') end
 if fresh == 0 and tonumber(before or '0') > 0 and q > tonumber(before) then fresh = 2 end
-local said = string.format('3 %s%s %s %.0f %.0f ', ARGV[1], tag or '', promoted, born, q)
+local said = string.format('4 %s%s %s %.0f %.0f ', ARGV[1], tag or '', promoted, born, q)
 if not e or said ~= string.sub(e, 1, #said) or list ~= string.sub(id, 33) then
   e = said .. ARGV[5] .. list
   redis.call('SET', KEYS[1], e)

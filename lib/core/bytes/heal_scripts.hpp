@@ -44,10 +44,9 @@ for i = 1, #KEYS - 1, 2 do
     return {0, redis.call('PTTL', KEYS[i]), now}
   end
 end
-if st == 2 then
-  local e = redis.pcall('GET', KEYS[#KEYS])
-  local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
+if st == 2 then)",
+    lua::record("KEYS[#KEYS]"),
+    R"(  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
     return {-2, 0, now}
   end
 end)",
@@ -59,52 +58,24 @@ end)",
 end
 return {st, 0, now})"};
 
-/// The key of a writer, only without readers: else {0, the remaining time of the last reader's
-/// lease}.
-inline constexpr script writer_heal{
-    lua::clock,
-    R"(if now > tonumber(ARGV[7]) then return {-1, 0, now} end
-local owner, st = redis.call('GET', KEYS[1]), 1
-if owner and owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} end
-if not owner then
-  local ms = math.floor(now / 1000)
-  local last = tonumber(redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2] or '0')
-  if last >= ms then return {0, last - ms, now} end
-  local e = redis.pcall('GET', KEYS[3])
-  local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
-    return {-2, 0, now}
-  end
-  st = 2
-end)",
-    lua::raise_counter("call"),
-    R"(if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) and redis.call('PEXPIRE', KEYS[1], ARGV[2]) == 0 then
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-end
-return {st, 0, now})"};
-
-/// The entry of a reader, only without a writer: else {0, the remaining time of the writer's
-/// lease}.
+/// The entry of a reader, only where nobody else holds the lock: else {0, the remaining time}.
 inline constexpr script shared_heal{
     lua::clock,
     R"(if now > tonumber(ARGV[5]) then return {-1, 0, now} end
 local ms, wanted, st = math.floor(now / 1000), tonumber(ARGV[2]), 1
-local ends = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0')
-local p = redis.call('PTTL', KEYS[1])
-if p ~= -2 then return {0, p, now} end
-if ends < ms then
-  local e = redis.pcall('GET', KEYS[3])
-  local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-  if run ~= ARGV[3] or tonumber(born) > now or now < born + math.max(q, ARGV[4]) then
+local owner, ends = redis.call('GET', KEYS[1]), 0
+if owner and owner ~= 'readers' then return {0, redis.call('PTTL', KEYS[1]), now} end
+if owner then ends = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0') end
+if ends < ms then)",
+    lua::record("KEYS[3]"),
+    R"(  if run ~= ARGV[3] or tonumber(born) > now or now < born + math.max(q, ARGV[4]) then
     return {-2, 0, now}
   end
   st = 2
 end
-if ends < ms + wanted then
-  redis.call('PEXPIRE', KEYS[2], math.max(wanted, redis.call('PTTL', KEYS[2])))
-  redis.call('ZADD', KEYS[2], string.format('%.0f', ms + wanted), ARGV[1])
-end
-if redis.call('PTTL', KEYS[2]) < wanted then redis.call('PEXPIRE', KEYS[2], wanted) end
-return {st, 0, now})"};
+wanted = math.max(wanted, ends - ms)
+redis.call('PEXPIRE', KEYS[1], math.max(wanted + 1, redis.call('PTTL', KEYS[1]))))",
+    lua::add_reader,
+    R"(return {st, 0, now})"};
 
 } // namespace redlock::core

@@ -34,7 +34,7 @@ inline void assign_fence_key(std::string& out, std::string_view prefix, std::str
 }
 
 /// Returns the key next to `fence_key` with the suffix `what`: `readers` (by the end of their
-/// leases) or `intent` (of a writer that waits for them).
+/// leases) or `intent` (of a waiter that wants it alone).
 inline std::string key_beside(std::string_view fence_key, std::string_view what) {
     return std::string(fence_key.substr(0, fence_key.rfind(':') + 1)).append(what);
 }
@@ -91,7 +91,7 @@ inline std::string record_key(std::string_view prefix) {
 inline std::string
 record_of_new_server(std::string_view run_id, std::string_view members = std::string_view()) {
     const std::string id = members.empty() ? "0" : std::string(32, '0');
-    return "3 " + std::string(run_id) + " - 0 0 " + id + std::string(members);
+    return "4 " + std::string(run_id) + " - 0 0 " + id + std::string(members);
 }
 
 // The key of a claim or a wait queue: that of one lock, or of several, packed (form.hpp): lock key

@@ -70,7 +70,7 @@ inline constexpr script_part unless_late{
 /// Reads the memory record (guarded_scripts.hpp).
 inline constexpr script_part record{
     R"(local e = redis.pcall('GET', $)
-local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) '))"};
+local run, born, q = string.match(type(e) == 'string' and e or '', '^4 (%S+) %S+ (%d+) (%d+) '))"};
 /// Ends an acquire in a quarantine, or if the record is that of another server.
 inline constexpr script_part unless_quarantined{
     R"(if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end
@@ -95,6 +95,19 @@ inline constexpr script_part raise_counters{
     if f[i] < tonumber(ARGV[3]) then redis.$('SET', KEYS[i], ARGV[3], 'PX', ARGV[4]) end
   end
 end)"};
+/// Adds a reader whose lease lasts for another `wanted` ms, where nobody else holds the lock:
+/// `owner` is 'readers', or there is no such entry that counts (form_scripts.hpp).
+inline constexpr script_part add_reader{
+    R"(if owner == 'readers' then
+  redis.call('ZADD', KEYS[2], string.format('%.0f', ms + wanted), ARGV[1])
+  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('(%.0f', ms))
+  if redis.call('PTTL', KEYS[1]) <= wanted then redis.call('PEXPIRE', KEYS[1], wanted + 1) end
+else
+  redis.call('SET', KEYS[1], 'readers', 'PX', wanted + 1)
+  redis.call('DEL', KEYS[2])
+  redis.call('ZADD', KEYS[2], string.format('%.0f', ms + wanted), ARGV[1])
+end
+redis.call('PEXPIRE', KEYS[2], redis.call('PTTL', KEYS[1])))"};
 /// Ends the loop over the locks of a shared call: adds the exception of one.
 inline constexpr script_part exception_if{
     R"(  if $ then

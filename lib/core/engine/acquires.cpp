@@ -114,7 +114,10 @@ void engine::acquire_due(acquire_call& wanted, time_point now) {
     // votes.
     if (has(what, steps::failed) && attempt.why() == errc::wait_timed_out && wanted.outcome) {
         attempt.announce();
-        attempt.drop_intent(std::exchange(wanted.intent, 0) != 0);
+        if (attempt.form() == lock_form::announced) {
+            attempt.drop_intent();
+            wanted.intent = 0;
+        }
         remove(attempt, now);
         finish(wanted, now);
     } else {
@@ -217,7 +220,7 @@ void engine::end_finished(time_point now) {
     }
 }
 
-// When a writer stops waiting, its intent is removed together with the rollback of its last
+// When a waiter gives up, its intent is removed together with the rollback of its last
 // attempt. Between two attempts there is no rollback, so one is made for the intent alone. On a
 // master that is down the intent expires.
 void engine::drop_intent(acquire_call& wanted, time_point now) {

@@ -40,7 +40,7 @@ claim& engine::new_claim() {
 // `token`: the caller's own; empty: a fresh one.
 claim& engine::make_claim(acquire_call& wanted, std::string_view token, time_point now) {
     claim& made = new_claim();
-    lock_form form = wanted.form;
+    lock_form form = wanted.intent != 0 ? lock_form::announced : wanted.form;
     std::string slots;
     if (wanted.search) { // one slot, or several as one lock
         std::vector<std::uint32_t> numbers;
@@ -73,12 +73,6 @@ void engine::try_it(acquire_call& wanted, time_point now, std::string_view token
         start_scan(wanted, now);
         return;
     }
-    const bool waits = wanted.wait_until > wanted.began;
-    if (wanted.form == lock_form::writer && wanted.intent == 0 && waits) {
-        std::array<unsigned char, sizeof wanted.intent> bytes{};
-        host_.random(bytes);
-        std::memcpy(&wanted.intent, bytes.data(), bytes.size());
-    }
     const bool fits = wanted.fit_ttl(masters_.ttl_limit(), rules_.drift);
     claim& attempt = make_claim(wanted, token, now);
     wanted.stage = acquire_call::phase::attempting;
@@ -101,7 +95,7 @@ void engine::try_it(acquire_call& wanted, time_point now, std::string_view token
         return;
     }
     timers_.set(wanted.wake, attempt.begin(at(now)));
-    const bool asks_one = wanted.ask_arbiter && asks_arbiter(wanted.form)
+    const bool asks_one = wanted.ask_arbiter && wanted.intent == 0
                           && (mine == nullptr || !mine->all_due(view_of(*mine, now)));
     ask(wanted, attempt, asks_one ? masters_.arbiter_of(attempt.key()) : nobody, now);
     if (!attempt.asked_all()) {
@@ -315,8 +309,9 @@ void engine::pause_or_finish(acquire_call& wanted, claim& attempt, time_point no
     if (leaves) {
         attempt.announce();
     }
-    if (!waits) {
-        attempt.drop_intent(std::exchange(wanted.intent, 0) != 0);
+    if (!waits && attempt.form() == lock_form::announced) {
+        attempt.drop_intent();
+        wanted.intent = 0;
     }
     remove(attempt, now);
     if (waits) {

@@ -91,9 +91,9 @@ public:
     /// Whether no command was sent for this acquire.
     bool has_sent_nothing(handle<acquire_call> acquire) const noexcept;
     void extend(handle<claim> lease, std::chrono::milliseconds ttl, time_point now);
-    /// Whether this is the lease of a writer.
-    bool writes(handle<claim> lease) const;
-    /// Turns the lease of a writer into that of a reader, and extends it. Reported as an extension.
+    /// Whether this is the lease of one resource, exclusive and guarded.
+    bool may_downgrade(handle<claim> lease) const;
+    /// Turns such a lease into that of a reader, and extends it. Reported as an extension.
     void downgrade(handle<claim> lease, time_point now);
     /// Ends a lease at its holder's request, even if it is lost: its keys stay until then, or until
     /// the last deadline that the holder was shown.
@@ -168,7 +168,7 @@ private:
     void again(claim& owner, const arrival& at, bool alone) override;
     void voters_changed(const admission_change& change, time_point now) override;
 
-    // receiver: of scans and tickets, and of PTTL for a waiter
+    // receiver: of scans and tickets, and of what a waiter asks about the holder
     void replied(const arrival& at, const reply* got) override;
 
     // engine.cpp
@@ -274,8 +274,9 @@ private:
     void pause(acquire_call& front, time_point until, time_point now);
     time_point retry_at(acquire_call& front, const claim& attempt, time_point now);
     bool watch(wait_queue& waiters, time_point now);
-    void ask_lease_left(acquire_call& front, const claim& attempt, time_point now);
-    void lease_left(acquire_call* wanted, const arrival& at, const reply* answered);
+    void
+    ask_holder(command_kind what, const acquire_call& front, const claim& attempt, time_point now);
+    void holder_told(acquire_call* wanted, const arrival& at, const reply* answered);
     bool take_ticket(acquire_call& front, time_point now);
     void ticket_answered(const arrival& at, const reply* answered);
     next_step wait_with_ticket(acquire_call& front, const answer& got, time_point now);

@@ -80,22 +80,23 @@ void engine::end_extensions(claim& lease, errc why) {
     }
 }
 
-bool engine::writes(handle<claim> name) const {
+bool engine::may_downgrade(handle<claim> name) const {
     const claim* const lease = claims_.find(name);
-    return lease != nullptr && lease->is_held() && lease->form() == lock_form::writer;
+    return lease != nullptr && lease->is_held() && lease->form() == lock_form::exclusive
+           && !lease->is_slot() && rules_.guarded();
 }
 
 // From now on the lease counts as a reader's, whatever the masters reply. Each master converts the
-// key at the next extension, of which the first is sent now. Until then the writer's key counts as
-// the reader's vote, because it also excludes other writers.
+// key at the next extension, of which the first is sent now. Until then the exclusive key counts as
+// the reader's vote, because it also excludes all others.
 void engine::downgrade(handle<claim> name, time_point now) {
-    if (!writes(name)) {
+    if (!may_downgrade(name)) {
         return; // its end has been reported
     }
     claim& lease = *claims_.find(name);
-    lease_ended(lease, now); // other writers have to ask
-    if (wait_queue* const writers = queue_of(lease)) {
-        writers->forget(); // its token is published again later
+    lease_ended(lease, now); // its waiters have to ask
+    if (wait_queue* const waiters = queue_of(lease)) {
+        waiters->forget(); // its token is published again later
     }
     lease.downgrade();
     extend(lease, lease.ttl(), now);

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <iterator>
 #include <numeric>
 
 namespace redlock::core {
@@ -14,6 +16,12 @@ void query::answered(
     std::size_t master, command_kind kind, const reply& answer, std::string_view no_vote) {
     master_lock_status& mine = result.masters[master];
     --pending_;
+    if (kind == command_kind::count_readers) {
+        if (answer.is_integer() && mine.vote == vote::held) {
+            mine.readers = static_cast<std::size_t>(std::max<std::int64_t>(answer.integer, 1));
+        }
+        return;
+    }
     if (kind == command_kind::pttl) {
         if (!answer.is_integer() || mine.vote != vote::held) {
             return;
@@ -33,7 +41,11 @@ void query::answered(
     case reply_type::string:
         mine.vote = vote::held;
         owners_[master] = answer.text;
-        mine.owner = digest_of(answer.text);
+        if (answer.text == held_by_readers) {
+            mine.readers = 1; // until they are counted
+        } else {
+            mine.owner = digest_of(answer.text);
+        }
         break;
     default:
         mine.vote = answer.text.starts_with("WRONGTYPE") ? vote::owned_by_other : vote::error;
@@ -76,6 +88,11 @@ void query::decide(master_set members, std::size_t quorum) {
         }
         result.state = lock_state::held;
         result.owner = masters[i].owner;
+        std::vector<std::size_t> counts;
+        std::ranges::transform(
+            all, std::back_inserter(counts), [&](auto j) { return masters[j].readers; });
+        std::ranges::sort(counts, std::greater());
+        result.readers = counts[quorum - 1];
         const time_point last = nth_largest(all, quorum, [&](std::size_t j) {
             return agrees(j) && masters[j].time_left ? time_point(*masters[j].time_left) : never;
         });
@@ -99,6 +116,7 @@ void queries::ask(std::uint64_t cookie, std::string_view resource, time_point no
     asked.begin(masters_.size());
     std::string key;
     assign_lock_key(key, rules_.key_prefix, resource);
+    assign_fence_key(asked.fence_key, rules_.key_prefix, resource);
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         master_lock_status& mine = asked.result.masters[i];
         mine.endpoint = rules_.names[i];
@@ -138,6 +156,14 @@ void queries::replied(const arrival& at, const reply* answer) {
         const bool kept = masters_[at.master].link->certifies(at.command, *answer);
         asked->certified(at.master, kept || unused);
     } else {
+        if (at.command.kind == command_kind::get && answer->text == held_by_readers) {
+            asked->asked(1);
+            wire_.send(
+                at.master,
+                {"ZCARD", key_beside(asked->fence_key, "readers")},
+                {.kind = command_kind::count_readers, .to = this, .subject = asked->self},
+                at.now);
+        }
         const bool votes = masters_[at.master].admitted || unused;
         asked->answered(
             at.master,

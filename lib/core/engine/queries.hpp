@@ -18,13 +18,14 @@
 namespace redlock::core {
 
 /// A query of the owner of a lock: GET and PTTL on every connected master, then GET of its memory
-/// record (guarded), and a verdict. Sends nothing itself.
+/// record (guarded), and a verdict. Where readers hold it, they are counted. Sends nothing itself.
 class query {
 public:
     handle<query> self;
     timer wake;
     std::uint64_t cookie = 0; // identifies it for the host
     lock_status result;
+    std::string fence_key; // the key of the readers is next to it
 
     void begin(std::size_t masters) {
         result.masters.resize(masters);

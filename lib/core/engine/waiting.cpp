@@ -148,6 +148,9 @@ time_point engine::retry_at(acquire_call& front, const claim& attempt, time_poin
     if (front.outcome != errc::contended) {
         tickets_.leave(mine, now); // so that other processes do not wait for it
     }
+    if (front.outcome == errc::contended && rules_.guarded() && front.intent == 0) {
+        ask_holder(command_kind::get, front, attempt, now);
+    }
     const bool full = attempt.asked_all();
     const std::optional<time_point> due =
         mine.failed(full, attempt.granted(), attempt.votes, view_of(mine, now), random_);
@@ -158,8 +161,8 @@ time_point engine::retry_at(acquire_call& front, const claim& attempt, time_poin
         return *due;
     }
     const bool missed = watch(mine, now);
-    if (!missed) {
-        ask_lease_left(front, attempt, now);
+    if (!missed && attempt.sets_natively()) {
+        ask_holder(command_kind::pttl, front, attempt, now);
     }
     return mine.refused(missed, attempt.votes, view_of(mine, now), random_);
 }
@@ -173,28 +176,38 @@ bool engine::watch(wait_queue& waiters, time_point now) {
     return queues_.watch(waiters, now);
 }
 
-// The reply to a script contains the holder's remaining lease, and that to a SET does not. A
-// waiter asks one master for it: the arbiter, if that refused.
-void engine::ask_lease_left(acquire_call& front, const claim& attempt, time_point now) {
+// A waiter asks one master, the arbiter if that refused, whether readers hold the lock. The reply
+// to a script contains the remaining lease, and that to a SET does not: it asks for that as well.
+void engine::ask_holder(
+    command_kind what, const acquire_call& front, const claim& attempt, time_point now) {
     const std::size_t arbiter = masters_.arbiter_of(attempt.key());
     std::size_t who = nobody;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const bool holds = attempt.said(i) == vote::held && masters_[i].link->up();
         who = holds && (who == nobody || i == arbiter) ? i : who;
     }
-    if (who == nobody || front.queue->pool || !attempt.sets_natively()) {
+    if (who == nobody || front.queue->pool || front.queue->form != lock_form::exclusive) {
         return;
     }
     wire_.send(
         who,
-        {"PTTL", attempt.key()},
-        {.kind = command_kind::lease_left, .to = this, .subject = front.self},
+        {what == command_kind::get ? "GET" : "PTTL", attempt.key()},
+        {.kind = what, .to = this, .subject = front.self},
         now);
 }
 
-void engine::lease_left(acquire_call* wanted, const arrival& at, const reply* answered) {
+void engine::holder_told(acquire_call* wanted, const arrival& at, const reply* answered) {
     if (answered == nullptr || wanted == nullptr || wanted->queue == nullptr
         || wanted->queue->front() != wanted || wanted->stage != acquire_call::phase::paused) {
+        return;
+    }
+    if (at.command.kind == command_kind::get) {
+        if (answered->text == held_by_readers && wanted->intent == 0) {
+            std::array<unsigned char, sizeof wanted->intent> bytes{};
+            host_.random(bytes);
+            std::memcpy(&wanted->intent, bytes.data(), bytes.size());
+            wake(*wanted->queue, at.now); // to announce it
+        }
         return;
     }
     const auto left = read_lease_left(*answered);
@@ -268,8 +281,8 @@ void engine::notified(
 
 void engine::replied(const arrival& at, const reply* got) {
     const command_kind kind = at.command.kind;
-    if (kind == command_kind::lease_left) {
-        lease_left(acquires_.find(at.command.subject.to<acquire_call>()), at, got);
+    if (kind == command_kind::get || kind == command_kind::pttl) {
+        holder_told(acquires_.find(at.command.subject.to<acquire_call>()), at, got);
     } else if (kind == command_kind::take_ticket || kind == command_kind::leave_queue) {
         ticket_answered(at, got);
     } else if (slot_scan* const found = scans_.answered(at, got)) {

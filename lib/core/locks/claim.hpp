@@ -68,7 +68,7 @@ public:
     /// Its holder has released it, and `next` gets it with the rest of its lease. With fencing that
     /// owner's token must be larger first: the steps of its raise; without, `won`.
     steps hand_to(handle<acquire_call> next, const claim_terms& wanted, const circumstances&);
-    /// Before that: the slots of a pool, or the intent of a writer that waits.
+    /// Before that: the slots of a pool, or the intent that it announces.
     void name_slots(std::string_view pool_key, std::vector<std::uint32_t> numbers);
     void name_intent(std::uint64_t name);
     /// Whether the master was not asked and has no vote yet.
@@ -143,7 +143,7 @@ public:
     steps give_up_round(const circumstances& at) { return end_round(false, at); }
     /// The members have changed: the deadline stays until the new ones have counted an extension.
     void members_changed(master_set gone);
-    /// The lease of a writer becomes that of a reader.
+    /// An exclusive lease becomes that of a reader.
     void downgrade() noexcept { form_ = lock_form::shared; }
     steps stop(loss_reason why) noexcept {
         held_.loss = why;
@@ -204,8 +204,8 @@ public:
     std::size_t overdue() const noexcept;
     /// Its removal is published, if it may have a key. Most rollbacks are not.
     void announce() noexcept { announced_ = announced_ || votes.may_be_set(); }
-    /// The removal also removes the writer's intent.
-    void drop_intent(bool yes) noexcept { drops_intent_ = yes; }
+    /// The removal also removes the intent.
+    void drop_intent() noexcept { drops_intent_ = true; }
     /// It is for the intent alone, which expires at `until`.
     void only_intent(master_set on, time_point until) noexcept;
     /// A command that sets the key was lost with its connection, and may be executed until then.
@@ -269,7 +269,10 @@ public:
     std::string_view queue_key() const noexcept {
         return is_slot() ? std::string_view(more_->pool_key) : key_;
     }
-    lock_form waiting_form() const noexcept { return is_slot() ? lock_form::exclusive : form_; }
+    /// The form of its waiters.
+    lock_form waiting_form() const noexcept {
+        return is_slot() || form_ == lock_form::announced ? lock_form::exclusive : form_;
+    }
     std::uint64_t intent() const noexcept { return more_ ? more_->intent : 0; }
     /// \}
 

@@ -108,6 +108,15 @@ steps claim::extend_answered(const told& from, const answer& got, const circumst
         && (found == key_state::missing || found == key_state::healed)) {
         found = key_state::quarantined;
     }
+    // What a reader has on a master may come from a SET without a certificate (async_downgrade).
+    if (form_ == lock_form::shared && found == key_state::kept) {
+        ballot& theirs = votes.of[from.master];
+        if (!wrong::unvouched_extends && theirs.unvouched && from.quarantined) {
+            found = key_state::quarantined;
+        } else {
+            theirs.unvouched = false;
+        }
+    }
     if (found == key_state::unknown && !from.fit) {
         found = key_state::ineligible;
     }

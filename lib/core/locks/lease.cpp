@@ -31,8 +31,10 @@ void claim::hold(
     const circumstances& at) {
     assert(is_asking());
     announced_ = true;
-    drops_intent_ = intent() != 0; // a master that did not grant still has the intent
-    if (asking_.raise_to != 0) {   // 0: without fencing
+    if (form_ == lock_form::announced) { // on masters that did not grant the intent expires
+        form_ = lock_form::exclusive;
+    }
+    if (asking_.raise_to != 0) { // 0: without fencing
         fencing_token_ = asking_.raise_to;
     }
     believed_until_ = deadline;

@@ -87,7 +87,7 @@ struct particulars {
     std::vector<std::uint32_t> numbers; // ascending; empty: it is a lock
     time_point handed_since = never;
 
-    std::uint64_t intent = 0; // name of the intent of a writer; 0: none
+    std::uint64_t intent = 0; // name of the intent that the attempt announces; 0: none
     strays left_behind;
 
     // Of a lease.

@@ -88,10 +88,6 @@ void wire::send_alone(const claim& of, command_kind kind, std::size_t master, ti
     const std::uint64_t token = acquires ? 0 : raises ? of.raises_to() : of.fencing_token();
     const bool publishes =
         kind == command_kind::extend && of.form() == lock_form::shared && rules_.pushes;
-    // The intent with which a writer that finds readers keeps new readers out. A writer that does
-    // not wait has none.
-    const auto intent_lease =
-        of.intent() != 0 ? rules_.intent_lease() : std::chrono::milliseconds(0);
     const command_variant how = masters_[master].link->commands().of(of.form(), kind);
     bytes_.clear();
     append_form_command(
@@ -105,7 +101,8 @@ void wire::send_alone(const claim& of, command_kind kind, std::size_t master, ti
          .guard = masters_[master].link->guard_until(
              keeps && of.is_held() ? of.deadline() : of.vote_by()),
          .channel = publishes ? channel_of(of.key()) : std::string_view(),
-         .intent = acquires ? writer_intent{intent_lease, of.intent()} : writer_intent()});
+         .intent =
+             acquires ? exclusive_intent{rules_.intent_lease(), of.intent()} : exclusive_intent()});
     send(
         master,
         bytes_,

@@ -133,7 +133,7 @@ struct settings {
         return std::max<std::chrono::milliseconds>(std::chrono::seconds(2), 4 * master_timeout);
     }
 
-    /// Lease of a writer's intent: longer than an attempt. The writer retries after half of it at
+    /// Lease of an intent: longer than an attempt. Its waiter retries after half of it at
     /// the latest.
     std::chrono::milliseconds intent_lease() const noexcept { return ticket_lease(); }
 

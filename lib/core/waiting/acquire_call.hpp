@@ -58,7 +58,7 @@ struct acquire_call {
     acquire_call* behind = nullptr;
     handle<claim> attempt; // the last one
     unsigned attempts = 0;
-    std::uint64_t intent = 0; // a waiting writer's intent, perhaps on the masters; 0: none
+    std::uint64_t intent = 0; // drawn when it meets readers, perhaps on the masters; 0: none
     std::unique_ptr<slot_search> search; // for any slot of a pool; null: a lock is wanted
     /// \}
 

@@ -162,11 +162,7 @@ wait_queue::refused(bool missed, const ballots& votes, const wait_view& at, jitt
     // For a pool this would be the lease of one slot only.
     const auto left = pool ? lease_unknown : shortest_left(votes, true);
     const auto delay = front.delay.next(floor, at.rules.retry_delay_max, random);
-    const auto due = left != lease_unknown && at.notified ? left + delay : delay;
-    if (form == lock_form::writer) { // its intent must be kept
-        return later(at.now, std::min<std::chrono::nanoseconds>(due, at.rules.intent_lease() / 2));
-    }
-    return later(at.now, due);
+    return later(at.now, left != lease_unknown && at.notified ? left + delay : delay);
 }
 
 std::optional<time_point> wait_queue::told_left(
@@ -204,7 +200,9 @@ time_point wait_queue::pause(time_point until, const wait_view& at, jitter& rand
     }
     const time_point keep_by = ticket.keep_by(at.rules, later(at.now, at.retry_floor()));
     const time_point poll = wrong::sleeps_while_free ? forever : poll_by(at, random);
-    return std::min({until, last_chance, keep_by, poll});
+    const time_point announce =
+        front.intent == 0 ? forever : later(at.now, at.rules.intent_lease() / 2);
+    return std::min({until, last_chance, keep_by, poll, announce});
 }
 
 // When the front retries without a notification, even if a lease of this process has the lock:
@@ -217,7 +215,7 @@ time_point wait_queue::poll_by(const wait_view& at, jitter& random) const noexce
     if (ticket.queue_master != nobody) {
         return forever;
     }
-    const bool one_first = front_->ask_arbiter && asks_arbiter(form) && at.arbiter != nobody;
+    const bool one_first = front_->ask_arbiter && front_->intent == 0 && at.arbiter != nobody;
     return std::max(
         later(at.now, at.retry_floor()), polls_.next(at.rules.poll_limit, one_first, random));
 }

@@ -333,6 +333,14 @@ void uncertified(plan& what, generator& random) {
     what.faults.push_back({fault_kind::break_lost, extended + 2 * ms, 0, 1, b});
 }
 
+// It becomes a reader in place of that.
+void uncertified_reader(plan& what, generator& random) {
+    uncertified(what, random);
+    op& next = ops_of(what, 1).back();
+    next.downgrade_after = next.extend_after.front();
+    next.extend_after.clear();
+}
+
 // The acquire reaches `b` only after the lease, which was extended on `a` alone. By
 // then another owner has had the lock from `b` and `c`, and a third client attaches with the token.
 void strays(plan& what, generator& random) {
@@ -633,6 +641,7 @@ constexpr std::array focused_table{
     profile{"late-raises", mixture::guarded, all_hold, late_raises},
     profile{"heal", mixture::guarded, all_hold, heal},
     profile{"uncertified", mixture::guarded, all_hold, uncertified},
+    profile{"uncertified-reader", mixture::guarded, all_hold, uncertified_reader},
     profile{"strays", mixture::guarded, all_hold, strays},
     profile{"interrupted-attaches", mixture::guarded, all_hold, interrupted_attaches},
     profile{"lowered-limits", mixture::guarded, all_hold, lowered_limits},

@@ -1,0 +1,104 @@
+// The intent of a waiter that meets readers: it keeps new readers out while it waits, and goes with
+// it.
+
+#include "waiters.hpp"
+
+namespace intent_test { namespace {
+
+using namespace unit;
+namespace core = redlock::core;
+
+// Of three masters; one reader has the lock.
+struct read_quorum : started_quorum {
+    read_quorum() : started_quorum(guarded_settings_for(3)) { reader = read(once()); }
+
+    answer read(const acquire_options& options) {
+        const std::uint64_t name = acquire_form(core::lock_form::shared, options, "r");
+        run_for(10ms);
+        return answer_to(name) != nullptr ? answered(name) : answer();
+    }
+
+    std::uint64_t write(redlock::wait_for wait, bool fencing = false) {
+        acquire_options options = once();
+        options.wait = wait;
+        options.fencing = fencing;
+        return acquire_form(core::lock_form::exclusive, options, "r");
+    }
+
+    std::size_t intents() {
+        return static_cast<std::size_t>(std::ranges::count_if(masters, [&](virtual_master& one) {
+            return one.value_of("p:{r}:intent", now()).has_value();
+        }));
+    }
+
+    answer reader;
+};
+
+TEST_CASE("while a resource has readers, only readers are granted it") {
+    read_quorum it;
+    CHECK(it.read(once()).won);
+    for (const bool fencing : {false, true}) {
+        const std::uint64_t alone = it.write(redlock::wait_for::none(), fencing);
+        it.run_for(10ms);
+        CHECK(!it.answered(alone).won);
+    }
+    const std::uint64_t several = it.acquire_form(core::lock_form::all, once(), "r");
+    it.run_for(10ms);
+    CHECK(!it.answered(several).won);
+    CHECK(it.intents() == 0); // none of them waits
+}
+
+TEST_CASE("a waiter that meets readers keeps new ones out, and is next") {
+    const bool fencing = GENERATE(false, true);
+    const bool split = GENERATE(false, true); // its attempts get a vote
+    read_quorum it;
+    if (split) {
+        it.masters[2].run({"DEL", "p:{r}"}, it.now());
+    }
+    const std::uint64_t alone = it.write(redlock::wait_for::forever(), fencing);
+    REQUIRE(it.run_while_not([&] { return it.intents() >= 2; }, 1s));
+    CHECK(!it.read(once()).won);
+    it.run_for(5s); // it is renewed
+    CHECK(it.intents() >= 2);
+    CHECK(!it.read(once()).won);
+    it.release(it.reader);
+    REQUIRE(it.run_while_not([&] { return it.answer_to(alone) != nullptr; }, 5s));
+    CHECK(it.answered(alone).won);
+    CHECK(it.intents() == 0);
+}
+
+TEST_CASE("a waiter whose wait ends takes its intent with it") {
+    read_quorum it;
+    const std::uint64_t alone = it.write(300ms);
+    it.run_for(290ms);
+    CHECK(it.intents() == 3);
+    REQUIRE(it.run_while_not([&] { return it.answer_to(alone) != nullptr; }, 1s));
+    it.run_for(5ms);
+    CHECK(it.intents() == 0);
+}
+
+TEST_CASE("a waiter that is cancelled between two attempts takes its intent with it") {
+    read_quorum it;
+    const std::uint64_t alone = it.write(redlock::wait_for::forever());
+    REQUIRE(it.run_while_not([&] { return it.intents() == 3; }, 1s));
+    it.run_for(5ms); // all have replied, and the next attempt is not due
+    it.cancel(alone, 5ms);
+    CHECK(it.intents() == 0);
+}
+
+TEST_CASE("a waiter in the same process asks when the holder becomes a reader") {
+    started_quorum it(guarded_settings_for(3));
+    const std::uint64_t holder = it.acquire_form(core::lock_form::exclusive, once(), "r");
+    it.run_for(10ms);
+    acquire_options patient = once();
+    patient.wait = redlock::wait_for::forever();
+    const std::uint64_t alone = it.acquire_form(core::lock_form::exclusive, patient, "r");
+    it.run_for(1500ms);
+    const std::size_t before = it.tokens.size();
+    it.engine.downgrade(it.answered(holder).lease, it.now());
+    it.run_for(5ms);
+    CHECK(it.tokens.size() > before); // one more attempt
+    CHECK(it.answer_to(alone) == nullptr);
+}
+
+}} // namespace intent_test
