@@ -206,7 +206,7 @@ private:
         std::uint64_t quarantine = 0;
         std::string id;
         words >> format >> run_id >> promoted_from >> born >> quarantine >> id;
-        out_.foreign_record = format != "3" || words.fail();
+        out_.foreign_record = format != "4" || words.fail();
         if (!out_.foreign_record) {
             out_.record_quarantine =
                 std::chrono::duration_cast<milliseconds>(us(static_cast<us::rep>(quarantine)));

@@ -214,7 +214,8 @@ public:
     /// Constructs a mutex. Does no I/O.
     /// \param owner the manager to use
     /// \param resource as for `lock_manager::async_acquire`
-    /// \param options as for `lock_manager::async_acquire`; `options.wait` limits `lock`
+    /// \param options as for `lock_manager::async_acquire`; `options.wait` limits what `lock` waits
+    ///   in an outage
     /// \throws std::invalid_argument if the name or an option is out of range
     mutex(manager& owner, std::string resource, acquire_options options = {});
     mutex(const mutex&) = delete;
@@ -222,9 +223,10 @@ public:
     /// Releases the lock in the background if it is still locked.
     ~mutex();
 
-    /// Locks the mutex. Waits at most `options.wait`, then throws, because an unlimited wait would
-    /// hide an outage. Throws at once if a quarantine of the masters lasts longer; `what()` says
-    /// how long. To wait without limit as `std::mutex` does, use `wait_for::forever()`.
+    /// Locks the mutex. Waits for other owners without a limit, as `std::mutex` does. If no
+    /// majority of the masters votes for `options.wait`, throws, because an unlimited wait would
+    /// hide an outage: `wait_for::contention`. Throws at once if a quarantine of the masters lasts
+    /// longer; `what()` says how long.
     /// \param stop ends the wait with `operation_aborted`, which is thrown: the code after `lock`
     ///   must not run without the lock
     /// \par Errors

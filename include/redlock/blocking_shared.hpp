@@ -41,8 +41,9 @@ public:
     /// Constructs a mutex. Does no I/O.
     /// \param owner the manager to use
     /// \param resource as for `lock_manager::async_acquire`
-    /// \param options as for `lock_manager::async_acquire`; `options.wait` limits `lock` and
-    ///   `lock_shared`. `mode` is ignored, and readers ignore `fencing`.
+    /// \param options as for `lock_manager::async_acquire`; `options.wait` limits what
+    ///   `lock` and `lock_shared` wait in an outage. `mode` is ignored, and readers ignore
+    ///   `fencing`.
     /// \throws std::invalid_argument if the name or an option is out of range
     shared_mutex(manager& owner, std::string resource, acquire_options options = {})
         : timed_mutex(owner, std::move(resource), exclusively(options)) {

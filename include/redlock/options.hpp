@@ -52,15 +52,24 @@ public:
     static constexpr wait_for none() noexcept { return {std::chrono::milliseconds::zero()}; }
     /// Waits until the lock is acquired or the operation is cancelled.
     static constexpr wait_for forever() noexcept { return {std::chrono::milliseconds::max()}; }
+    /// Waits for other owners without a limit, as `std::mutex` does, but at most `outage` while no
+    /// majority of the masters votes: the limit begins again whenever one refuses the lock.
+    static constexpr wait_for contention(wait_for outage) noexcept {
+        outage.begins_again_ = true;
+        return outage;
+    }
 
     /// Returns the limit. `milliseconds::max()` means forever.
     constexpr std::chrono::milliseconds limit() const noexcept { return limit_; }
+    /// Whether the limit is one for outages: see `contention`.
+    constexpr bool begins_again() const noexcept { return begins_again_; }
 
     /// Compares the limits.
     friend constexpr bool operator==(wait_for, wait_for) noexcept = default;
 
 private:
     std::chrono::milliseconds limit_;
+    bool begins_again_ = false;
 };
 
 /// Whether the library extends a held lock automatically.

@@ -43,6 +43,11 @@ struct value_of_awaitable<boost::asio::awaitable<Value, Executor>> {
 template <typename Work>
 using value_of_work = typename value_of_awaitable<std::invoke_result_t<Work&, lock&>>::type;
 
+template <typename Work>
+concept scoped_work = std::move_constructible<Work> && requires {
+    typename value_of_work<Work>;
+} &&(std::is_void_v<value_of_work<Work>> || std::default_initializable<value_of_work<Work>>);
+
 template <typename Value>
 void start_for_value(
     shared_manager manager,
@@ -94,7 +99,7 @@ void start_for_value(
 /// const redlock::locked_work work = [customer](redlock::lock&) { return bill(customer); };
 /// co_await redlock::async_with_lock(manager, "r", options, work);
 /// \endcode
-/// \param work the coroutine to run
+/// \param work the coroutine to run: takes a `lock&`, returns `awaitable<T>`; may be move-only
 /// \par Completion signature
 /// `void(std::exception_ptr)`, or `void(std::exception_ptr, T)`. `T` must have a default
 /// constructor, whose value is passed with an error.
@@ -108,39 +113,49 @@ void start_for_value(
 /// Completes after the release is decided.
 /// \par Cancellation
 /// Terminal and partial: cancels the acquire, or is passed on to `work` as terminal.
-template <typename CompletionToken = boost::asio::deferred_t>
+template <detail::scoped_work Work, typename CompletionToken = boost::asio::deferred_t>
 auto async_with_lock(
     lock_manager& manager,
     resource_names resources,
     acquire_options options,
-    locked_work work,
+    Work&& work,
     CompletionToken&& token = {}) {
-    return detail::initiate<void(std::exception_ptr), &detail::start_with_lock>(
-        manager.get_executor(),
-        std::forward<CompletionToken>(token),
-        detail::shared_manager(manager),
-        std::move(resources),
-        options,
-        std::move(work));
+    using kept = std::remove_cvref_t<Work>;
+    using value = detail::value_of_work<kept>;
+    // The work may be one that can only be moved.
+    std::function<boost::asio::awaitable<value>(lock&)> shared =
+        [mine = std::make_shared<kept>(std::forward<Work>(work))](lock& held) {
+            return std::invoke(*mine, held);
+        };
+    if constexpr (std::is_void_v<value>) {
+        return detail::initiate<void(std::exception_ptr), &detail::start_with_lock>(
+            manager.get_executor(),
+            std::forward<CompletionToken>(token),
+            detail::shared_manager(manager),
+            std::move(resources),
+            options,
+            std::move(shared));
+    } else {
+        return detail::initiate<void(std::exception_ptr, value), &detail::start_for_value<value>>(
+            manager.get_executor(),
+            std::forward<CompletionToken>(token),
+            detail::shared_manager(manager),
+            std::move(resources),
+            options,
+            std::move(shared));
+    }
 }
 
-/// As above, for work with a value.
-template <typename Work, typename CompletionToken = boost::asio::deferred_t>
-    requires std::default_initializable<detail::value_of_work<Work>>
+/// Overload that uses the default options.
+template <detail::scoped_work Work, typename CompletionToken = boost::asio::deferred_t>
 auto async_with_lock(
-    lock_manager& manager,
-    resource_names resources,
-    acquire_options options,
-    Work work,
-    CompletionToken&& token = {}) {
-    using value = detail::value_of_work<Work>;
-    return detail::initiate<void(std::exception_ptr, value), &detail::start_for_value<value>>(
-        manager.get_executor(),
-        std::forward<CompletionToken>(token),
-        detail::shared_manager(manager),
+    lock_manager& manager, resource_names resources, Work&& work, CompletionToken&& token = {}) {
+    return async_with_lock(
+        manager,
         std::move(resources),
-        options,
-        std::function<boost::asio::awaitable<value>(lock&)>(std::move(work)));
+        acquire_options(),
+        std::forward<Work>(work),
+        std::forward<CompletionToken>(token));
 }
 
 }} // namespace redlock::REDLOCK_ABI

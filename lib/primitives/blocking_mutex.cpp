@@ -122,7 +122,7 @@ void shared_mutex::check_readers(manager& owner, acquire_options options) const 
 }
 
 void mutex::lock_as(entry how, const std::stop_token& stop) {
-    if (const error_code error = take(how, options_.wait, stop)) {
+    if (const error_code error = take(how, wait_for::contention(options_.wait), stop)) {
         std::rethrow_exception(detail::explained(error, last_attempt()));
     }
 }

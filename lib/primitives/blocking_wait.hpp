@@ -23,8 +23,9 @@ public:
     explicit blocking_wait(wait_for limit)
         : limit_(limit),
           end_(
-              limit.limit() > long_enough ? std::nullopt
-                                          : std::optional(clock::now() + limit.limit())) {}
+              limit.limit() > long_enough || (limit.begins_again() && limit.limit().count() != 0)
+                  ? std::nullopt
+                  : std::optional(clock::now() + limit.limit())) {}
 
     /// Returns the end of the wait, unless it is endless.
     auto end() const noexcept { return end_; }
@@ -42,7 +43,7 @@ public:
     /// Returns what is left of the wait.
     wait_for for_masters() const {
         using std::chrono::milliseconds;
-        if (!end_ || limit_ == wait_for::none()) {
+        if (!end_ || limit_.limit().count() == 0) {
             return limit_;
         }
         return std::max(

@@ -520,7 +520,7 @@ def _(quorum):
     aged(quorum)
     quorum.masters[0].ask('DEL', 'redlock::epoch')
     quorum.masters[0].ask('HSET', 'redlock::epoch', 'run', 'x', 'born', '1', 'q', '0', 'dur', '0')
-    quorum.masters[1].ask('SET', 'redlock::epoch', '3 of a version to come')
+    quorum.masters[1].ask('SET', 'redlock::epoch', '5 of a version to come')
     large = quorum.masters[2].ask('GET', 'redlock::epoch') + 'ab' * 2_500_000  # more than a reply may have
     quorum.masters[2].ask('SET', 'redlock::epoch', large)
     for master in quorum.masters:

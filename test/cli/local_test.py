@@ -54,7 +54,7 @@ def _(quorum):
     port, = masters_of(line)
     with socket.create_connection(('127.0.0.1', port)) as connection:
         connection.sendall(b'GET app::epoch\r\n')
-        assert re.search(rb'\r\n3 [0-9a-f]{40} - 0 \d+ [0-9a-f]+\r\n', connection.recv(4096))
+        assert re.search(rb'\r\n4 [0-9a-f]{40} - 0 \d+ [0-9a-f]+\r\n', connection.recv(4096))
     ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env=env | {'REDLOCK_PREFIX': 'other:'}), 201)
     process.send_signal(signal.SIGINT)
     equal(process.wait(), 0)

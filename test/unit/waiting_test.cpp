@@ -461,6 +461,50 @@ TEST_CASE("a wait for a lock that is renewed in this process ends at its limit")
     CHECK(it.answered(second).why == errc::contended);
 }
 
+TEST_CASE("a wait for contention goes on while others hold the lock, and ends in an outage") {
+    const bool here = GENERATE(false, true); // the holder is in this process
+    started_quorum it(rules_with(3, 1h, false));
+    std::optional<answer> holder;
+    if (here) {
+        holder = it.acquire_now(renewed());
+    } else {
+        hold_everywhere(it);
+    }
+    const auto wait = redlock::wait_for::contention(1s);
+    const std::uint64_t first = it.acquire(waiting(wait));
+    const std::uint64_t second = it.acquire(waiting(wait));
+    it.run_for(20s);
+    CHECK(it.answer_to(first) == nullptr);
+    CHECK(it.answer_to(second) == nullptr);
+    SECTION("a release") {
+        here ? it.release(*holder) : free_everywhere(it);
+        CHECK(it.awaited(first).won);
+        it.run_for(5s);
+        CHECK(it.answer_to(second) == nullptr);
+        it.release(it.answered(first));
+        CHECK(it.awaited(second).won);
+    }
+    SECTION("an outage") {
+        const redlock::time_point began = it.now();
+        for (const std::size_t i : {0U, 1U}) {
+            it.disconnect(i);
+            it.paths[i].reachable = false;
+        }
+        it.run_for(15s); // a lease that was held here is lost
+        for (const std::uint64_t one : {first, second}) {
+            REQUIRE(it.answer_to(one) != nullptr);
+            CHECK(it.answered(one).why == errc::no_quorum);
+            CHECK(it.answered(one).at >= began);
+        }
+    }
+    SECTION("none") {
+        const std::uint64_t once =
+            it.acquire(waiting(redlock::wait_for::contention(redlock::wait_for::none())));
+        it.run_for(1s);
+        CHECK(it.answered(once).why == errc::contended);
+    }
+}
+
 TEST_CASE(
     "a waiter that becomes first at the end of its wait reports what the queue had found out") {
     started_quorum it(rules_with(3, 1h, false));

@@ -134,6 +134,16 @@ void engine::time_out(acquire_call& wanted, time_point now) {
         const bool outage = attempt != nullptr && attempt->asked_all()
                             && !attempt->works(masters_.may_be_slow(attempt->asked_at(), now));
         mine->time_out(wanted, outage ? &attempt->votes : nullptr, held_here(*mine) != nullptr);
+        if (wanted.outcome == errc::contended && wanted.wait_again(now)) {
+            if (&first == &wanted) {
+                end_scan(wanted);
+                pause(wanted, now, now);
+            } else {
+                wanted.outcome.reset();
+                timers_.set(wanted.wake, wanted.wait_until);
+            }
+            return;
+        }
     }
     wanted.decided_at = now;
     finish(wanted, now);

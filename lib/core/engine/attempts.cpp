@@ -25,7 +25,9 @@ claim_terms terms_of(const acquire_call& wanted) noexcept {
         .transferable = wanted.options.transferable,
         .ttl = wanted.options.ttl,
         .min_validity = wanted.options.min_validity,
-        .patience = wanted.wait_until > wanted.began ? wanted.wait_until : forever};
+        .patience = wanted.wait_until > wanted.began && !wanted.options.wait.begins_again()
+                        ? wanted.wait_until
+                        : forever};
 }
 
 } // namespace
@@ -295,6 +297,9 @@ void engine::pause_or_finish(acquire_call& wanted, claim& attempt, time_point no
     const bool again = wanted.outcome == errc::contended || wanted.outcome == errc::no_quorum
                        || wanted.outcome == errc::validity_exhausted;
     const bool outage = wanted.outcome == errc::no_quorum;
+    if (wanted.outcome == errc::contended) {
+        wanted.wait_again(now);
+    }
     // A wait that cannot outlast the quarantine would end without a lock and without a reason.
     const bool in_vain = outage && masters_.quarantined_until(now) > wanted.wait_until;
     const bool waits = again && !closing() && now < wanted.wait_until && !in_vain;

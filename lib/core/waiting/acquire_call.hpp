@@ -87,6 +87,13 @@ struct acquire_call {
         return limit > drift.of(limit) + chosen_margin_of(options) + options.min_validity;
     }
 
+    /// Others hold the lock: begins a limit for outages again. Returns whether it is one.
+    bool wait_again(time_point now) noexcept {
+        const bool begins = options.wait.begins_again() && wait_until > began;
+        wait_until = begins ? later(now, options.wait.limit()) : wait_until;
+        return begins;
+    }
+
     void reset() {
         form = lock_form::exclusive;
         last.clear();
