@@ -1,6 +1,7 @@
 #include "acquire.hpp"
 
 #include "command_line.hpp"
+#include "ending.hpp"
 #include "exit_code.hpp"
 #include "hints.hpp"
 #include "json.hpp"
@@ -79,7 +80,7 @@ int acquire(const acquire_wishes& mine, const settings& common) {
         }
     }
     if (now.signal() != 0) {
-        return 128 + now.signal(); // a lock that was granted is released with the session
+        return by_signal + now.signal(); // a lock that was granted is released with the session
     }
     if (common.json) {
         json out = found_of(mine, lock);
@@ -164,7 +165,8 @@ int extend(const acquire_wishes& mine, const settings& common) {
         lock.abandon();
         return 0;
     } catch (const boost::system::system_error& error) {
-        return now.signal() != 0 ? 128 + now.signal() : refused(mine, common.json, error, why);
+        return now.signal() != 0 ? by_signal + now.signal()
+                                 : refused(mine, common.json, error, why);
     }
 }
 
@@ -208,7 +210,7 @@ int release(const acquire_wishes& mine, const settings& common) {
                                                            : exit_code::lost);
     } catch (const boost::system::system_error& error) {
         if (now.signal() != 0) {
-            return 128 + now.signal();
+            return by_signal + now.signal();
         }
         const int status = refused(mine, common.json, error, why);
         return status == static_cast<int>(exit_code::no_quorum) && differ(why)

@@ -6,6 +6,7 @@
 #include "command_line.hpp"
 #include "completion.hpp"
 #include "doctor.hpp"
+#include "ending.hpp"
 #include "exit_code.hpp"
 #include "local.hpp"
 #include "manual.hpp"
@@ -63,13 +64,13 @@ int main(int argc, char** argv) {
                     throw;
                 }
                 cli::require_written();
-                return status;
+                return cli::ending(status);
             }
         }
         return 0;
     } catch (const cli::failure& error) {
         cli::say(error.what());
-        return static_cast<int>(error.code());
+        return cli::ending(static_cast<int>(error.code()));
     } catch (const std::exception& error) {
         cli::say(error.what());
         return static_cast<int>(cli::exit_code::internal);

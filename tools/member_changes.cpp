@@ -1,5 +1,6 @@
 #include "member_changes.hpp"
 
+#include "ending.hpp"
 #include "exit_code.hpp"
 #include "hints.hpp"
 #include "members.hpp"
@@ -320,7 +321,7 @@ found(const change& wanted, redlock::config how, redlock::health now, bool only_
         }
         if (founder.pause(std::chrono::milliseconds(20))) {
             throw failure(
-                static_cast<exit_code>(128 + founder.signal()),
+                static_cast<exit_code>(by_signal + founder.signal()),
                 "stopped; the same command, or a client with this list, continues the founding");
         }
     }
@@ -362,7 +363,7 @@ void make(const change& wanted, redlock::config how) {
         }
         if (now.pause(std::chrono::milliseconds(100))) {
             throw failure(
-                static_cast<exit_code>(128 + now.signal()),
+                static_cast<exit_code>(by_signal + now.signal()),
                 "stopped; the same command continues the change, with its wait from the beginning");
         }
     }
@@ -378,7 +379,7 @@ make_changes(const std::vector<change>& wanted, const redlock::config& how, bool
             session before(how);
             before.settle(need::all, std::chrono::seconds(10));
             if (before.signal() != 0) {
-                throw failure(static_cast<exit_code>(128 + before.signal()), "stopped");
+                throw failure(static_cast<exit_code>(by_signal + before.signal()), "stopped");
             }
             now = before.manager.get_health();
         }

@@ -57,17 +57,21 @@ std::optional<std::string> contents_of(const std::string& path) {
     return out;
 }
 
-// The parent of a process, or -1.
-pid_t parent_of(std::string_view pid) {
+struct process_stat {
+    char state = ' ';
+    pid_t parent = -1;
+    pid_t group = -1;
+};
+
+process_stat stat_of(std::string_view pid) {
     const std::string line = contents_of("/proc/" + std::string(pid) + "/stat").value_or("");
     // The name is in brackets and may contain brackets itself.
     const std::size_t name_end = line.rfind(')');
-    int parent = -1;
-    if (name_end != std::string::npos && name_end + 4 < line.size()) {
-        const char* const from = line.data() + name_end + 4; // ") S 123"
-        std::from_chars(from, line.data() + line.size(), parent);
+    process_stat out;
+    if (name_end != std::string::npos) {
+        std::istringstream(line.substr(name_end + 1)) >> out.state >> out.parent >> out.group;
     }
-    return parent;
+    return out;
 }
 
 // The numbers in a directory.
@@ -108,11 +112,23 @@ std::vector<pid_t> children() {
         return out;
     }
     for_each_number("/proc", [&](std::string_view name, pid_t pid) {
-        if (parent_of(name) == self) {
+        if (stat_of(name).parent == self) {
             out.push_back(pid);
         }
     });
     return out;
+}
+
+bool is_alone(pid_t pid, pid_t group) {
+    bool found = false;
+    bool others = false;
+    for_each_number("/proc", [&](std::string_view name, pid_t one) {
+        const process_stat now = stat_of(name);
+        if (now.group == group && now.state != 'Z') {
+            (one == pid ? found : others) = true;
+        }
+    });
+    return found && !others;
 }
 
 void send_to_children(int number) {
@@ -153,7 +169,7 @@ void descendants::add_children_of(process parent) {
         if (descriptor < 0) {
             continue;
         }
-        if (parent_of(std::to_string(one)) == parent.pid
+        if (stat_of(std::to_string(one)).parent == parent.pid
             && (parent.descriptor < 0 || send_to(parent.descriptor, 0))) {
             all_.push_back({one, descriptor});
         } else {

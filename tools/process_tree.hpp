@@ -22,6 +22,9 @@ std::vector<pid_t> children();
 
 void send_to_children(int number);
 
+/// Whether a process group consists of this process, as far as can be seen.
+bool is_alone(pid_t pid, pid_t group);
+
 /// Children and what is below them, so that all can be killed at once. A child of a process that
 /// dies becomes ours only after that: a deep tree would die level by level. Some that are not
 /// children are left out if there are many, or if the system has no process descriptors.

@@ -1,10 +1,13 @@
 #include "run.hpp"
 
+#include "ending.hpp"
 #include "exit_code.hpp"
 #include "hints.hpp"
+#include "job.hpp"
 #include "patience.hpp"
 #include "session.hpp"
 #include "supervisor.hpp"
+#include "terminating_signals.hpp"
 
 #include <redlock/sizing.hpp>
 
@@ -172,7 +175,7 @@ private:
         }
         session_->look_for_signal(); // one that came with the last reply
         if (session_->signal() != 0) {
-            return 128 + session_->signal();
+            return by_signal + session_->signal();
         }
         begun_ = redlock::clock::now();
         return -1;
@@ -227,7 +230,17 @@ private:
         for (const int number : {SIGUSR1, SIGUSR2}) {
             signals_.add(number);
         }
+        // The command is asked to stop first. If it does, so does the tool.
+        struct sigaction stop {};
+        if (::sigaction(SIGTSTP, nullptr, &stop) == 0 && stop.sa_handler != SIG_IGN) {
+            signals_.add(SIGTSTP);
+        }
         forward_next();
+        job_.emplace(session_->io, [this] {
+            if (supervisor_) {
+                supervisor_->share_terminal();
+            }
+        });
     }
 
     void forward_next() {
@@ -267,15 +280,26 @@ private:
         case supervisor_report::kind::due:
             due_ = true;
             break;
+        case supervisor_report::kind::interrupted:
+            from_terminal_ = true;
+            break;
         case supervisor_report::kind::ended:
             command_status_ = report.value;
             break;
         case supervisor_report::kind::stopped:
+            if (report.value != SIGTSTP) {
+                say_halted(report.value);
+            }
             // Like every job: the shell must see it stopped. The lock is not renewed during that
             // time, and the supervisor stops the command if it takes too long.
-            ::kill(0, SIGSTOP);
-            supervisor_->set_deadline(lock_.deadline());
-            supervisor_->resume();
+            if (job::stop() || report.value == SIGTSTP) {
+                supervisor_->set_deadline(lock_.deadline());
+                supervisor_->resume();
+            }
+            break;
+        case supervisor_report::kind::halted:
+            say_halted(report.value);
+            seeks_terminal_ = report.value == SIGTTIN || report.value == SIGTTOU;
             break;
         case supervisor_report::kind::gone:
             gone_ = true;
@@ -291,6 +315,12 @@ private:
                 report.value,
                 report.value == 1 ? "" : "es"));
         }
+    }
+
+    static void say_halted(int number) {
+        say(number == SIGTTIN || number == SIGTTOU
+                ? "the command needs the terminal, which another job has; it continues after fg"
+                : fmt::format("the command was stopped by signal {}; CONT continues it", number));
     }
 
     // The supervisor needs every new deadline, earlier ones as well if masters have lost the key.
@@ -309,6 +339,9 @@ private:
             if (!lost_ && lock_.held() && until != told_deadline_) {
                 told_deadline_ = until;
                 supervisor_->set_deadline(until);
+            }
+            if (seeks_terminal_) { // no event shows that the shell has given it to the job
+                supervisor_->seek_terminal();
             }
             if (redlock::clock::now() < supervisor_->overdue_at()) {
                 refresh();
@@ -401,8 +434,17 @@ private:
         if (lost_) {
             return static_cast<int>(exit_code::lost);
         }
-        return WIFEXITED(command_status_) ? WEXITSTATUS(command_status_)
-                                          : 128 + WTERMSIG(command_status_);
+        if (signaled_late_) {
+            return by_signal + session_->signal();
+        }
+        if (WIFEXITED(command_status_)) {
+            return WEXITSTATUS(command_status_);
+        }
+        const int number = WTERMSIG(command_status_);
+        if (std::ranges::count(terminating_signals, number) == 0) {
+            return 128 + number;
+        }
+        return by_signal + number + (from_terminal_ && session_->signal() == 0 ? of_group : 0);
     }
 
     // A signal ends the wait for the masters' replies, not the release.
@@ -422,6 +464,8 @@ private:
     // --at-least: the command has ended, but the lock is kept.
     void stay() {
         signals_.cancel();
+        signals_.remove(SIGTSTP);
+        job_.reset();
         if (exec_error_ != 0 || lost_ || due_ || session_->signal() != 0) {
             return;
         }
@@ -439,6 +483,7 @@ private:
             const auto left = std::chrono::ceil<milliseconds>(until - redlock::clock::now());
             if (session_->pause(std::min(left, milliseconds(100)))) {
                 lock_.abandon(); // the rest of the lease is kept
+                signaled_late_ = true;
                 return;
             }
         }
@@ -469,6 +514,7 @@ private:
     std::unique_ptr<supervisor> supervisor_;
     std::optional<session> session_;
     asio::signal_set signals_;
+    std::optional<job> job_;
     asio::steady_timer refresh_;
     asio::posix::stream_descriptor reports_;
     redlock::lock lock_;
@@ -479,6 +525,9 @@ private:
     int command_status_ = 0;
     int exec_error_ = 0;
     bool gone_ = false;
+    bool seeks_terminal_ = false;
+    bool from_terminal_ = false; // the signal that ended the command
+    bool signaled_late_ = false; // in the time of --at-least
     bool due_ = false;
     bool supervisor_died_ = false;
     bool supervisor_hung_ = false; // it was killed by us

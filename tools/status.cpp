@@ -1,6 +1,7 @@
 #include "status.hpp"
 
 #include "command_line.hpp"
+#include "ending.hpp"
 #include "exit_code.hpp"
 #include "hints.hpp"
 #include "json.hpp"
@@ -102,7 +103,8 @@ int status(const status_wishes& wanted, const settings& common) {
         try {
             found = query(now, resource);
         } catch (const boost::system::system_error& error) {
-            return now.signal() != 0 ? 128 + now.signal() : ended_with(resource, error.code(), {});
+            return now.signal() != 0 ? by_signal + now.signal()
+                                     : ended_with(resource, error.code(), {});
         }
         out = worse(out, status_of(found));
         if (common.json) {

@@ -80,6 +80,10 @@ void supervisor::send(const void* data, std::size_t size) noexcept {
     }
 }
 
+void supervisor::send(supervisor_order order) noexcept {
+    send(&order, sizeof order);
+}
+
 // Half of the margin is for the supervisor, half for the tool.
 redlock::time_point supervisor::overdue_at() const noexcept {
     return kill_at_ == redlock::time_point::max() ? kill_at_ : kill_at_ + kill_margin_ / 2;
@@ -137,28 +141,30 @@ void supervisor::set_deadline(redlock::time_point deadline) {
     if (!ending_) {
         kill_at_ = deadline - kill_margin_;
     }
-    const supervisor_order order{
-        supervisor_order::kind::deadline, 0, deadline.time_since_epoch().count()};
-    send(&order, sizeof order);
+    send({supervisor_order::kind::deadline, 0, deadline.time_since_epoch().count()});
 }
 
 void supervisor::stop(redlock::time_point kill_at) {
     ending_ = true;
     kill_at_ = std::min(kill_at_, kill_at);
-    const supervisor_order order{
-        supervisor_order::kind::stop, 0, kill_at.time_since_epoch().count()};
-    send(&order, sizeof order);
+    send({supervisor_order::kind::stop, 0, kill_at.time_since_epoch().count()});
     wake();
 }
 
 void supervisor::forward(int number) {
-    const supervisor_order order{supervisor_order::kind::forward, number, 0};
-    send(&order, sizeof order);
+    send({supervisor_order::kind::forward, number, 0});
 }
 
 void supervisor::resume() {
-    const supervisor_order order{supervisor_order::kind::resume, 0, 0};
-    send(&order, sizeof order);
+    send({supervisor_order::kind::resume, 0, 0});
+}
+
+void supervisor::seek_terminal() {
+    send({supervisor_order::kind::seek_terminal, 0, 0});
+}
+
+void supervisor::share_terminal() {
+    send({supervisor_order::kind::share_terminal, 0, 0});
 }
 
 supervisor_report supervisor::read() {

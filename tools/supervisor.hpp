@@ -24,16 +24,20 @@
 
 namespace cli {
 
+struct supervisor_order;
+
 /// A report of the supervisor.
 struct supervisor_report {
     enum class kind : int {
-        started, ///< `value` is the command's process id
-        failed,  ///< the command could not be executed; `value` is errno
-        due,     ///< the deadline came near, and TERM was sent to the command
-        ended,   ///< the command itself has ended; `value` is its wait status
-        stopped, ///< it was stopped from the terminal
-        gone,    ///< no process is left; the supervisor ends. `value`: how many did not die
-        died,    ///< added by this side: the supervisor was killed. `value`: as with `gone`
+        started,     ///< `value` is the command's process id
+        failed,      ///< the command could not be executed; `value` is errno
+        due,         ///< the deadline came near, and TERM was sent to the command
+        interrupted, ///< INT or QUIT ended the command, which had the terminal
+        ended,       ///< the command itself has ended; `value` is its wait status
+        stopped,     ///< the command was stopped by signal `value`, and with it the shell's job
+        halted,      ///< the command alone was stopped by signal `value`
+        gone,        ///< no process is left; the supervisor ends. `value`: how many did not die
+        died,        ///< added by this side: the supervisor was killed. `value`: as with `gone`
     };
     kind what = kind::died;
     int value = 0;
@@ -70,8 +74,12 @@ public:
     void stop(redlock::time_point kill_at);
     /// Sends a signal to the command's process group.
     void forward(int number);
-    /// Gives the terminal to the stopped command again, and continues it.
+    /// Continues the stopped command, with the terminal if the tool's job has it.
     void resume();
+    /// Continues a command that was stopped because it needs the terminal, once the job has it.
+    void seek_terminal();
+    /// Another process of the tool's group needs the terminal.
+    void share_terminal();
 
     /// Time after which the supervisor is stopped or hangs, if it has not reported the end of the
     /// command.
@@ -86,6 +94,7 @@ public:
 
 private:
     void send(const void* data, std::size_t size) noexcept;
+    void send(supervisor_order order) noexcept;
     void wake() const noexcept;
 
     bool wait_for_report(redlock::time_point until) const noexcept;

@@ -1,6 +1,7 @@
 #include "supervisor_process.hpp"
 
 #include "process_tree.hpp"
+#include "terminal.hpp"
 #include "terminating_signals.hpp"
 
 #include <fcntl.h>
@@ -26,8 +27,7 @@ supervisor_process::supervisor_process(
     : channel_(channel),
       rules_(std::move(rules)),
       mask_of_command_(mask_of_command),
-      tool_group_(::getpgrp()),
-      has_terminal_(::isatty(STDIN_FILENO) == 1 && ::tcgetpgrp(STDIN_FILENO) == tool_group_) {
+      tool_group_(::getpgrp()) {
     // A signal that kills the tool's whole group must not reach the supervisor.
     ::setpgid(0, 0);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -108,8 +108,23 @@ bool supervisor_process::hear() {
         break;
     case supervisor_order::kind::resume:
         if (leader_lives_) {
-            hand_terminal_to(leader_);
+            if (had_terminal_ || may_have_terminal()) {
+                hand_terminal_to(leader_);
+            }
             resume();
+        }
+        break;
+    case supervisor_order::kind::seek_terminal:
+        if (leader_lives_ && needs_terminal_ && hand_terminal_to(leader_)) {
+            needs_terminal_ = false;
+            resume();
+        }
+        break;
+    case supervisor_order::kind::share_terminal:
+        if (hand_terminal_to(tool_group_)) {
+            ::kill(-tool_group_, SIGCONT); // they try again
+        } else if (leader_lives_) {
+            ::kill(-leader_, SIGTSTP); // a job in the background stops as a whole
         }
         break;
     }
@@ -161,7 +176,9 @@ void supervisor_process::start(redlock::time_point deadline, std::string variabl
 
 void supervisor_process::become_command(pid_t supervisor, int failures, std::string variables) {
     ::setpgid(0, 0);
-    hand_terminal_to(::getpid());
+    if (may_have_terminal()) {
+        hand_terminal_to(::getpid());
+    }
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     // The supervisor may have died before the line above.
     if (::getppid() != supervisor) {
@@ -290,9 +307,8 @@ void supervisor_process::reap() {
         if (leader_lives_ && one == leader_) {
             siginfo_t stop{};
             if (::waitid(P_PID, static_cast<id_t>(one), &stop, WSTOPPED | WNOHANG) == 0
-                && stop.si_pid == one && has_terminal_) {
-                hand_terminal_to(tool_group_);
-                report(supervisor_report::kind::stopped, stop.si_status);
+                && stop.si_pid == one) {
+                leader_stopped(stop.si_status);
             }
             continue; // its end is handled above
         }
@@ -313,11 +329,32 @@ void supervisor_process::reap() {
 void supervisor_process::leader_ended(int status) {
     leader_lives_ = false;
     asked_.erase(std::remove(asked_.begin(), asked_.end(), leader_), asked_.end());
+    if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT)
+        && foreground_group() == leader_) {
+        report(supervisor_report::kind::interrupted, 0);
+    }
     hand_terminal_to(tool_group_);
     report(supervisor_report::kind::ended, status);
     if (phase_ == phase::running) { // other processes may stay
         leave(0);
     }
+}
+
+// Whether the command needs the terminal is known when it uses it. Unless the job is in the
+// background, the command then gets it, and otherwise when the job is in the foreground.
+void supervisor_process::leader_stopped(int number) {
+    needs_terminal_ = number == SIGTTIN || number == SIGTTOU;
+    if (needs_terminal_ && hand_terminal_to(leader_)) {
+        needs_terminal_ = false;
+        resume();
+        return;
+    }
+    had_terminal_ = foreground_group() == leader_;
+    const bool in_foreground = hand_terminal_to(tool_group_);
+    report(
+        number == SIGTSTP || in_foreground ? supervisor_report::kind::stopped
+                                           : supervisor_report::kind::halted,
+        number);
 }
 
 void supervisor_process::arm(redlock::time_point at) const {
@@ -344,15 +381,16 @@ void supervisor_process::leave(int left) {
 
 // SIGTTOU would stop a background process that changes the foreground group. It is blocked in the
 // supervisor, and for a moment in the command.
-void supervisor_process::hand_terminal_to(pid_t group) const {
-    if (!has_terminal_) {
-        return;
-    }
-    // The shell has taken the terminal if it continues the tool in the background.
-    const pid_t now = ::tcgetpgrp(STDIN_FILENO);
-    if (now == tool_group_ || (leader_ > 0 && now == leader_)) {
-        ::tcsetpgrp(STDIN_FILENO, group);
-    }
+//
+// The shell has taken the terminal if it continues the tool in the background.
+bool supervisor_process::hand_terminal_to(pid_t group) const {
+    return move_terminal(tool_group_, leader_ > 0 ? leader_ : tool_group_, group);
+}
+
+// From the start. A pager, or the script that has started the tool in its background, may use the
+// terminal: then the command gets it when it needs it, which only its stop shows.
+bool supervisor_process::may_have_terminal() const {
+    return is_interactive() || fails_in_background() || is_alone(::getppid(), tool_group_);
 }
 
 } // namespace cli

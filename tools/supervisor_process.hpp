@@ -16,7 +16,7 @@ namespace cli {
 /// A message of the tool to the supervisor. After a `start` come the variables, each with a final
 /// zero.
 struct supervisor_order {
-    enum class kind : int { start, deadline, stop, forward, resume };
+    enum class kind : int { start, deadline, stop, forward, resume, seek_terminal, share_terminal };
     kind what = kind::start;
     int value = 0;
     std::int64_t time_ns = 0; ///< of `redlock::clock`
@@ -43,11 +43,13 @@ private:
     void ask_to_end();
     void reap();
     void leader_ended(int status);
+    void leader_stopped(int number);
     void look_at_clock();
     void arm(redlock::time_point at) const;
     void report(supervisor_report::kind what, int value) const noexcept;
     [[noreturn]] void leave(int left);
-    void hand_terminal_to(pid_t group) const;
+    bool hand_terminal_to(pid_t group) const;
+    bool may_have_terminal() const;
 
     int channel_;
     supervisor_rules rules_;
@@ -55,10 +57,11 @@ private:
     int timer_ = -1;
     sigset_t mask_of_command_;
     pid_t tool_group_;
-    bool has_terminal_;
     phase phase_ = phase::idle;
     pid_t leader_ = -1;
     bool leader_lives_ = false;
+    bool had_terminal_ = false;   // when it was stopped
+    bool needs_terminal_ = false; // it was stopped for that
     redlock::time_point term_at_ = redlock::time_point::max();
     redlock::time_point kill_at_ = redlock::time_point::max();
     redlock::time_point give_up_at_ = redlock::time_point::max();

@@ -19,7 +19,7 @@ def _(quorum):
         ended(quorum.run(words[0], '--skip-if-held', *words[1:], '--', 'false'), 0)
         waiting = quorum.start(*words, '--', 'sh', '-c', 'exit 4')
         inside[1].terminate()
-        equal((inside[1].wait(), waiting.wait()), (128 + signal.SIGTERM, 4))
+        equal((inside[1].wait(), waiting.wait()), (-signal.SIGTERM, 4))
         for process in (inside[0], inside[2]):
             process.terminate()
             process.wait()
@@ -109,7 +109,7 @@ def _(quorum):
     waiting = quorum.start('elect', 'a', '--', 'true')
     until(lambda: any('subscribe' in m.ask('CLIENT', 'LIST') for m in quorum.masters), 'a candidate')
     waiting.terminate()
-    equal(waiting.wait(), 128 + signal.SIGTERM)
+    equal(waiting.wait(), -signal.SIGTERM)
 
 
 if __name__ == '__main__':

@@ -1,0 +1,402 @@
+#!/usr/bin/env python3
+"""`redlock run` in the company of a shell, a terminal and a pipeline, next to flock: terminal_test.py REDLOCK [CASE...]"""
+
+import os
+import pathlib
+import pty
+import select
+import shlex
+import shutil
+import signal
+import time
+
+import harness
+from harness import LIMIT_S, Skip, case, contains, ended, equal, main, until
+
+SHELLS = {'bash': ['--norc', '--noprofile', '--noediting', '-i'], 'dash': ['-i']}
+
+
+class Terminal:
+    """A program that leads its session, on a terminal of its own."""
+
+    def __init__(self, quorum, *words):
+        self.out = ''
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.chdir(quorum.directory)
+            os.execvpe(words[0], words, quorum.env | {'PS1': '', 'TERM': 'xterm', 'ENV': ''})
+        quorum.stack.callback(self.finish)
+
+    def finish(self):
+        os.close(self.terminal)  # a hangup
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+    def type(self, text):
+        os.write(self.terminal, text.encode())
+
+    def reads(self, what):
+        """Waits for this in the output, and returns what came before it. The next call goes on after it."""
+        limit = time.monotonic() + LIMIT_S
+        while what not in self.out:
+            assert select.select([self.terminal], [], [], max(0, limit - time.monotonic()))[0], f'{what!r} is not in {self.out!r}'
+            self.out += os.read(self.terminal, 4096).decode(errors='replace')
+        before, _, self.out = self.out.partition(what)
+        return before
+
+
+    def shows(self, what, key):
+        """Presses a key, and returns whether the output has this after a moment."""
+        self.type(key)
+        while what not in self.out and select.select([self.terminal], [], [], 0.2)[0]:
+            self.out += os.read(self.terminal, 4096).decode(errors='replace')
+        return what in self.out
+
+
+class Shell(Terminal):
+    """An interactive shell. Nothing that is typed is shown."""
+
+    def __init__(self, quorum, name):
+        super().__init__(quorum, name, *SHELLS[name])
+        self.count = 0
+        self.line('stty -echo; ulimit -c 0; set -m')
+        self.synchronize()
+
+    def line(self, text):
+        self.type(text + '\n')
+
+    def synchronize(self):
+        """Waits for the end of the job in the foreground, and returns its status and all output before this."""
+        self.count += 1
+        self.line(f'echo "[{self.count} ends" $?]')
+        before = self.reads(f'[{self.count} ends ')
+        return int(self.reads(']')), before
+
+
+def locks(quorum):
+    """The tool, and flock as a control: the words before a command."""
+    flock = shutil.which('flock')
+    assert flock, 'flock is of util-linux'
+    return [shlex.join([flock, str(quorum.path('lock'))]), shlex.join([harness.TOOL, 'run', 'a', '--'])]
+
+
+def free(quorum):
+    """The lock is released."""
+    until(lambda: not quorum.keys(), 'the release')
+
+
+def waits(quorum):
+    until(lambda: any('subscribe' in master.ask('CLIENT', 'LIST') for master in quorum.masters), 'a waiter')
+
+
+BEGUN = 'sh -c "echo begun; exec sleep 600"'
+
+
+def after_key(quorum, name, lock, form, key):
+    """The status of a script of this form, whose command was ended by the key, and what it wrote after that."""
+    shell = Shell(quorum, name)
+    quorum.path('script').write_text(form.format(lock=lock, begun=BEGUN))
+    shell.line(f'{name} ./script')
+    shell.reads('begun')
+    shell.type(key)
+    out = shell.synchronize()
+    free(quorum)
+    return out
+
+
+def interrupts(quorum, form):
+    """Ctrl-C ends the whole form, whose parts write `begun` and `next`."""
+    for name in SHELLS:
+        for lock in locks(quorum):
+            status, out = after_key(quorum, name, lock, form, '\x03')
+            assert 'next' not in out and 'begun' not in out, (name, lock, out)
+            equal(status, 130, f'{name} {lock}')
+
+
+@case('Ctrl-C ends the command and the script around it, as with flock')
+def _(quorum):
+    interrupts(quorum, '{lock} {begun}\necho next\n')
+
+
+@case('Ctrl-\\ ends the command and what is around it, as with flock')
+def _(quorum):
+    for name in SHELLS:
+        flock, tool = (after_key(quorum, name, lock, '{lock} {begun}\necho next $?\n', '\x1c') for lock in locks(quorum))
+        equal((tool[0], 'next 131' in tool[1]), (flock[0], 'next 131' in flock[1]), name)
+
+
+@case('Ctrl-C ends the loop of a script around the command')
+def _(quorum):
+    interrupts(quorum, 'for i in 1 2 3; do {lock} {begun}; done\necho next\n')
+
+
+@case('Ctrl-C ends a find or an xargs around the command')
+def _(quorum):
+    for number in range(3):
+        quorum.path(f'file{number}').touch()
+    for around in ("find . -name 'file*' -exec {lock} {begun} \\;", 'ls file* | xargs -n 1 {lock} {begun} --'):
+        interrupts(quorum, around + '; echo next\n')
+
+
+@case('Ctrl-C ends the loop of an interactive shell around the command')
+def _(quorum):
+    for name in ['bash']:  # dash goes on with its loop, with whatever command
+        for lock in locks(quorum):
+            shell = Shell(quorum, name)
+            shell.line(f'for i in 1 2 3; do {lock} {BEGUN}; done')
+            shell.reads('begun')
+            shell.type('\x03')
+            status, out = shell.synchronize()
+            assert 'begun' not in out, (lock, out)
+            equal(status, 130, lock)
+
+
+@case('Ctrl-C ends the wait for a lock and the script around it')
+def _(quorum):
+    holder = quorum.holder('a')
+    for name in SHELLS:
+        shell = Shell(quorum, name)
+        quorum.path('script').write_text(f'{locks(quorum)[1]} true\necho next\n')
+        shell.line(f'{name} ./script')
+        waits(quorum)
+        shell.type('\x03')
+        status, out = shell.synchronize()
+        assert 'next' not in out, out
+        equal(status, 130, name)
+    assert holder.poll() is None
+    equal(quorum.keys(), ['redlock:{a}'])
+
+
+@case('Ctrl-C in the time of --at-least ends the script as well')
+def _(quorum):
+    shell = Shell(quorum, 'bash')
+    quorum.path('script').write_text(f'{harness.TOOL} run --at-least 10m a -- true\necho next\n')
+    shell.line('bash ./script')
+    until(quorum.keys, 'the lock')
+    tool = until(lambda: tools_of(shell.pid), 'the tool')[0]
+    until(lambda: not children_of(tool), 'the end of the command')
+    shell.type('\x03')
+    status, out = shell.synchronize()
+    assert 'next' not in out, out
+    equal(status, 130)
+
+
+def children_of(pid):
+    try:
+        return [int(one) for one in pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text().split()]
+    except OSError:
+        return []
+
+
+def tools_of(pid):
+    """The processes below this one that are the tool, and not its supervisor."""
+    out = []
+    for one in children_of(pid):
+        try:
+            name = pathlib.Path(f'/proc/{one}/comm').read_text().strip()
+        except OSError:
+            continue
+        out += ([one] if name == 'redlock' else []) + tools_of(one)
+    return out
+
+
+def at_prompt(quorum, line, name='bash'):
+    """An interactive shell in which this line runs."""
+    shell = Shell(quorum, name)
+    shell.line(line)
+    return shell
+
+
+SHORT_S = 2  # a lease that is not renewed is soon over
+READS = """sh -c 'read x < /dev/tty; echo "got $x"; exit 4'"""
+
+
+@case('a command whose standard input is a file or a pipe asks on the terminal, as under flock')
+def _(quorum):
+    quorum.path('file').write_text('data\n')
+    for name in SHELLS:
+        for lock in locks(quorum):
+            for line in (f'{lock} {READS} < file', f'echo data | {lock} {READS}', f'{name} ./script < file',
+                         f'stty tostop; echo data | {lock} {READS}; (exit $?)'):
+                quorum.path('script').write_text(f'{lock} {READS}\n')
+                shell = at_prompt(quorum, line, name)
+                shell.line('words')
+                shell.reads('got words')
+                equal(shell.synchronize()[0], 4, line)
+                free(quorum)
+
+
+@case('a command whose output goes to a pipe asks on the terminal')
+def _(quorum):
+    for name in SHELLS:
+        for lock in locks(quorum):
+            for line in (f'{lock} {READS} | cat', f'x=$({lock} {READS}); echo $x; (exit 4)'):
+                shell = at_prompt(quorum, line, name)
+                shell.line('words')
+                shell.reads('got words')
+                shell.synchronize()
+                free(quorum)
+
+
+@case('a script that runs the command in its background keeps the terminal')
+def _(quorum):
+    for name in SHELLS:
+        for lock in locks(quorum):
+            quorum.path('go').unlink(missing_ok=True)
+            quorum.path('script').write_text(
+                f'{lock} sh -c "echo begun; until [ -e go ]; do sleep 0.05; done" &\nread x; echo "got $x"; touch go; wait\n')
+            shell = at_prompt(quorum, f'{name} ./script', name)
+            shell.reads('begun')
+            shell.line('words')
+            shell.reads('got words')
+            shell.synchronize()
+            free(quorum)
+
+
+@case('a pager after the command has the terminal, and the command is not stopped with it')
+def _(quorum):
+    for name in SHELLS:
+        for lock in locks(quorum):
+            lock = lock.replace(' run ', f' run --ttl {SHORT_S}s ')
+            for pager in ['less'] * bool(shutil.which('less')) + ['(while read line; do read x < /dev/tty; echo "$line$x"; done)']:
+                go, done = quorum.path('go'), quorum.path('done')
+                for path in (go, done):
+                    path.unlink(missing_ok=True)
+                job = 'seq 100; until [ -e go ]; do sleep 0.05; done; echo yes > done'
+                shell = at_prompt(quorum, f"{lock} sh -c '{job}' | {pager}", name)
+                key = ' ' if pager == 'less' else 'x\n' * 30
+                until(lambda shell=shell, key=key: shell.shows('60', key), 'the next page')
+                time.sleep(1.5 * SHORT_S if 'run' in lock else 0)  # it would have been killed
+                go.touch()
+                until(done.exists, 'the end of the command')
+                shell.type('q' if pager == 'less' else '\n' * 100)
+                free(quorum)
+
+
+@case('Ctrl-C ends the command in a pipeline, and what is after it')
+def _(quorum):
+    for name in SHELLS:
+        for lock in locks(quorum):
+            shell = at_prompt(quorum, f'{lock} {BEGUN} | cat', name)
+            shell.reads('begun')
+            shell.type('\x03')
+            equal(shell.synchronize()[0], 130)
+            free(quorum)
+
+
+# Without a child: a shell does not stop during a vfork.
+STEPS = """sh -c 'echo begun; read line < go; read x < /dev/tty; echo "got $x"; exit 4'"""
+
+
+@case('Ctrl-Z stops the job of the shell, and fg continues it with the terminal')
+def _(quorum):
+    go = quorum.path('go')
+    os.mkfifo(go)
+    for name in SHELLS:
+        for lock in locks(quorum):
+            for rest in ('', ' < /dev/null', ' | cat', ' 2>&1 | cat'):
+                shell = at_prompt(quorum, f'{lock} {STEPS}{rest}', name)
+                shell.reads('begun')
+                shell.type('\x1a')
+                shell.line('echo "at the prompt"')
+                shell.reads('at the prompt')
+                shell.line('fg')
+                go.write_text('go on\n')
+                shell.line('words')
+                shell.reads('got words')
+                equal(shell.synchronize()[0], 0 if 'cat' in rest else 4, (lock, rest))
+                free(quorum)
+
+
+@case('a command that began in the background gets the terminal after fg')
+def _(quorum):
+    go = quorum.path('go')
+    os.mkfifo(go)
+    for name in SHELLS:
+        for lock in locks(quorum):
+            shell = at_prompt(quorum, f'{lock} {STEPS} &', name)
+            shell.reads('begun')
+            shell.line('fg')
+            go.write_text('go on\n')
+            shell.line('words')
+            shell.reads('got words')
+            equal(shell.synchronize()[0], 4, lock)
+            free(quorum)
+
+
+@case('a command that needs the terminal in the background says so, keeps its lock, and gets it with fg')
+def _(quorum):
+    for name in SHELLS:
+        shell = at_prompt(quorum, f'{locks(quorum)[1].replace(" run ", f" run --ttl {SHORT_S}s ")} {READS} &', name)
+        shell.reads('needs the terminal')
+        time.sleep(1.5 * SHORT_S)
+        equal(quorum.keys(), ['redlock:{a}'])
+        shell.line('fg')
+        shell.line('words')
+        shell.reads('got words')
+        equal(shell.synchronize()[0], 4)
+        free(quorum)
+
+
+@case('a command in the foreground that stops itself stops the job, and without a terminal it is told')
+def _(quorum):
+    script = "sh -c 'echo begun; kill -STOP $$; echo on; exit 4'"
+    for name in SHELLS:
+        shell = at_prompt(quorum, f'{locks(quorum)[1]} {script}', name)
+        shell.reads('was stopped by signal 19')
+        shell.line('echo "at the prompt"')
+        shell.reads('at the prompt')
+        shell.line('fg')
+        shell.reads('on')
+        equal(shell.synchronize()[0], 4)
+    process = quorum.start('run', 'a', '--', 'sh', '-c', 'echo $$; kill -STOP $$; exit 4', start_new_session=True)
+    command = int(process.stdout.readline())
+    contains(process.stderr.readline(), 'was stopped by signal 19')
+    os.kill(command, signal.SIGCONT)
+    equal(process.wait(LIMIT_S), 4)
+
+
+@case('Ctrl-Z has no effect where no shell could continue the tool')
+def _(quorum):
+    lock = locks(quorum)[1]
+    os.mkfifo(quorum.path('go'))
+    forms = [shlex.split(f'{lock} {STEPS}'), ['sh', '-c', f'{lock} {STEPS}; exit $?']]
+    forms += [['script', '-qc', f'{lock} {STEPS}', '/dev/null']] * bool(shutil.which('script'))
+    for words in forms:
+        tool = Terminal(quorum, *words)
+        tool.reads('begun')
+        for _ in range(3):
+            tool.type('\x1a')
+            time.sleep(0.1)  # so that the key could stop something
+        quorum.path('go').write_text('go on\n')
+        tool.type('words\n')
+        tool.reads('got words')
+        free(quorum)
+
+
+@case('Ctrl-Z does not keep a tool without a shell from its end')
+def _(quorum):
+    tool = Terminal(quorum, *shlex.split(f'{locks(quorum)[1]} {BEGUN}'))
+    tool.reads('begun')
+    tool.type('\x1a')
+    time.sleep(0.3)  # as above
+    os.kill(tool.pid, signal.SIGTERM)
+    free(quorum)
+
+
+@case('a signal to the tool ends it by that signal once the lock is released')
+def _(quorum):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        process = quorum.holder('a')
+        process.send_signal(number)
+        equal(process.wait(LIMIT_S), -number)
+        equal(quorum.keys(), [])
+        process = quorum.start('run', 'a', '--', 'sh', '-c', 'trap "exit 4" TERM INT HUP QUIT; echo ready; while :; do sleep 0.02; done')
+        equal(process.stdout.readline(), 'ready\n')
+        process.send_signal(number)
+        equal(process.wait(LIMIT_S), 4)
+    ended(quorum.run('run', 'a', '--', 'sh', '-c', 'kill -KILL $$'), 128 + signal.SIGKILL)
+
+
+if __name__ == '__main__':
+    main()

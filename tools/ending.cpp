@@ -1,0 +1,24 @@
+#include "ending.hpp"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace cli {
+
+int ending(int status) {
+    if ((status & by_signal) == 0) {
+        return status;
+    }
+    const int number = status & (by_signal - 1);
+    ::prctl(PR_SET_DUMPABLE, 0); // QUIT: the core of the command is the useful one
+    ::signal(number, SIG_DFL);
+    sigset_t it;
+    ::sigemptyset(&it);
+    ::sigaddset(&it, number);
+    ::sigprocmask(SIG_UNBLOCK, &it, nullptr);
+    ::kill((status & of_group) != 0 ? 0 : ::getpid(), number);
+    return 128 + number; // as process 1 of a container, which no signal of its own ends
+}
+
+} // namespace cli

@@ -1,0 +1,51 @@
+#include "terminal.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+namespace cli {
+namespace {
+
+class terminal {
+public:
+    terminal() noexcept : open_(::open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)) {}
+    ~terminal() {
+        if (open_ >= 0) {
+            ::close(open_);
+        }
+    }
+    terminal(const terminal&) = delete;
+    terminal& operator=(const terminal&) = delete;
+
+    // A jail may have no /dev/tty.
+    int descriptor() const noexcept { return open_ >= 0 ? open_ : STDIN_FILENO; }
+
+private:
+    int open_;
+};
+
+} // namespace
+
+pid_t foreground_group() noexcept {
+    return ::tcgetpgrp(terminal().descriptor());
+}
+
+bool move_terminal(pid_t one, pid_t other, pid_t to) noexcept {
+    const terminal it;
+    const pid_t now = ::tcgetpgrp(it.descriptor());
+    return now > 0 && (now == one || now == other)
+           && (now == to || ::tcsetpgrp(it.descriptor(), to) == 0);
+}
+
+bool fails_in_background() noexcept {
+    struct sigaction now {};
+    return ::sigaction(SIGTTIN, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+bool is_interactive() noexcept {
+    return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1
+           && ::isatty(STDERR_FILENO) == 1;
+}
+
+} // namespace cli
