@@ -478,6 +478,30 @@ void refuse_values_of_flags(const CLI::App& app, const std::vector<std::string>&
     }
 }
 
+// The argument of redlock itself that the next word after the first -- is: in `status -- -x`, and
+// in `run -- -x -- COMMAND`.
+CLI::Option* next_argument(command_line& from) {
+    const CLI::App& asked = asked_of(from);
+    const std::vector<std::string>& words = from.command;
+    if (words.empty() || (!tail_of(asked).empty() && (words.size() < 2 || words[1] != "--"))) {
+        return nullptr;
+    }
+    const auto room = asked_of(from).get_options([](const CLI::Option* one) {
+        return one->get_positional()
+               && static_cast<int>(one->count()) < one->get_items_expected_max();
+    });
+    return room.empty() ? nullptr : room.front();
+}
+
+void take_arguments(command_line& into) {
+    const bool runs = !tail_of(asked_of(into)).empty();
+    while (CLI::Option* const argument = next_argument(into)) {
+        argument->add_result(into.command.front());
+        argument->run_callback();
+        into.command.erase(into.command.begin(), into.command.begin() + (runs ? 2 : 1));
+    }
+}
+
 // A variable of the shell without a value, as in --config "$FILE", must not mean the defaults.
 void refuse_empty_names(command_line& from) {
     for (const CLI::Option* option : from.app.get_options()) {
@@ -487,6 +511,37 @@ void refuse_empty_names(command_line& from) {
                 exit_code::usage,
                 fmt::format("--{}: no value given; name a file", long_name(*option)));
         }
+    }
+}
+
+void parse(command_line& into, const std::vector<std::string>& words) {
+    const auto attempt = [&] {
+        into.app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    };
+    try {
+        try {
+            attempt();
+        } catch (const CLI::RequiredError&) {
+            CLI::Option* const missing = next_argument(into);
+            if (missing == nullptr) {
+                throw;
+            }
+            missing->required(false);
+            attempt();
+        }
+        take_arguments(into);
+    } catch (const CLI::Success&) {
+        throw;
+    } catch (const CLI::ParseError& error) {
+        refuse(into, error);
+    }
+    if (const CLI::App& asked = asked_of(into); tail_of(asked).empty() && !into.command.empty()) {
+        throw failure(
+            exit_code::usage,
+            fmt::format(
+                "{} takes nothing after --{}",
+                asked.get_name(),
+                asked.get_name() == "acquire" ? how_to_run : ""));
     }
 }
 
@@ -501,22 +556,7 @@ void read_command_line(command_line& into, int argc, char** argv) {
         words.erase(mark, words.end());
     }
     refuse_values_of_flags(into.app, words);
-    std::reverse(words.begin(), words.end());
-    try {
-        into.app.parse(std::move(words));
-    } catch (const CLI::Success&) {
-        throw;
-    } catch (const CLI::ParseError& error) {
-        refuse(into, error);
-    }
-    if (const CLI::App& asked = asked_of(into); into.has_command && tail_of(asked).empty()) {
-        throw failure(
-            exit_code::usage,
-            fmt::format(
-                "{} takes nothing after --{}",
-                asked.get_name(),
-                asked.get_name() == "acquire" ? how_to_run : ""));
-    }
+    parse(into, words);
     refuse_empty_names(into);
     if (into.config_file.empty()) {
         const char* const named = std::getenv("REDLOCK_CONFIG");

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 
-from harness import CONFIGURATION, USAGE, Quorum, Skip, case, contains, ended, equal, main, until
+from harness import CONFIGURATION, HELD, USAGE, Quorum, Skip, case, contains, ended, equal, main, until
 
 SECRET = 'sesame#open "1"'
 
@@ -242,6 +242,28 @@ def _(quorum):
     result = quorum.run('size', '--ttl', '20s', '--max-ttl', '10s')
     contains(ended(result, CONFIGURATION).stderr, 'ttl')
     ended(quorum.run('size', '--count', '0'), USAGE)
+
+
+@case('-- ends the options of each command: a name may begin with -')
+def _(quorum):
+    for words in (['run'], ['pool', '--size', '2'], ['elect']):
+        for name in ('-x', '--json', '--', '-'):
+            result = quorum.run(*words, '--', name, '--', 'sh', '-c', 'echo "$REDLOCK_RESOURCE" "$@"; exit 4', 'sh', '--', '-y')
+            equal(ended(result, 4).stdout, f'{name} -- -y\n')
+    token = ended(quorum.run('acquire', '--', '-x'), 0).stdout.strip()
+    listed = ended(quorum.run('--prefix', 'redlock:', 'list', '--json'), 0).stdout
+    contains(listed, '"-x"')
+    contains(ended(quorum.run('status', 'a', '--', '-x', '--json'), HELD).stdout, 'a: free', '-x: held', '--json: free')
+    quorum.env['REDLOCK_TOKEN'] = token
+    ended(quorum.run('extend', '--', '-x'), 0)
+    ended(quorum.run('attach', '--keep', '--', '-x', '--', 'true'), 0)
+    ended(quorum.run('release', '--', '-x'), 0)
+    ended(quorum.run('status', '--', '-x'), 0)
+    for words, missing in ((['run', '--', '-x', 'true'], 'RESOURCE is missing'), (['run', '--', 'a', 'b', '--', 'c'], 'RESOURCE is missing'),
+                           (['release', '--', 'a', '-x'], 'release takes nothing after --'), (['run', '--', '-x', '--'], 'no command given'),
+                           (['acquire', 'a', '--', '-x'], 'acquire takes nothing after --')):
+        contains(ended(quorum.run(*words), USAGE).stderr, missing)
+    equal(ended(quorum.run('run', 'a', '--', 'echo', '-x', '--', '-y'), 0).stdout, '-x -- -y\n')
 
 
 if __name__ == '__main__':

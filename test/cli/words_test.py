@@ -130,7 +130,7 @@ def _():
                  "sh -c 'LINE'"),
                 (['run', '--', 'true'], USAGE, 'RESOURCE is missing; see redlock run --help'),
                 (['acquire', *run], USAGE, 'acquire takes nothing after --' + run_it),
-                (['status', *run], USAGE, 'status takes nothing after --'),
+                (['release', *run], USAGE, 'release takes nothing after --'),
                 (['release', 'a'], USAGE,
                  'no token: give the one that acquire has printed, in REDLOCK_TOKEN or with --token'),
                 # values
