@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -104,11 +105,22 @@ bool list_children(const std::string& thread, std::vector<pid_t>& into) {
 
 } // namespace
 
+bool sees_processes() {
+    std::array<char, 32> self{};
+    const ssize_t size = ::readlink("/proc/self", self.data(), self.size());
+    return size > 0
+           && std::string_view(self.data(), static_cast<std::size_t>(size))
+                  == std::to_string(::getpid());
+}
+
 std::vector<pid_t> children() {
     std::vector<pid_t> out;
     const pid_t self = ::getpid();
     // Not every kernel has it.
     if (list_children("/proc/self/task/" + std::to_string(self), out)) {
+        return out;
+    }
+    if (!sees_processes()) {
         return out;
     }
     for_each_number("/proc", [&](std::string_view name, pid_t pid) {
@@ -199,7 +211,7 @@ int kill_all_children() {
         if (reaped < 0) {
             return 0;
         }
-        left = static_cast<int>(children().size());
+        left = std::max(1, static_cast<int>(children().size()));
         if (redlock::clock::now() > give_up) {
             return left;
         }

@@ -16,6 +16,10 @@ inline constexpr std::chrono::milliseconds look_again{1};
 inline constexpr std::chrono::seconds dying_max{10};
 /// \}
 
+/// Whether /proc is that of this process's PID namespace. Otherwise none of the following finds
+/// anything, or its numbers are those of other processes.
+bool sees_processes();
+
 /// Children of this process. Those that have ended count until they are reaped, so that none of
 /// these numbers can belong to another process.
 std::vector<pid_t> children();

@@ -27,6 +27,12 @@ namespace cli {
 supervisor::supervisor(supervisor_rules rules)
     : grace_(rules.grace),
       kill_margin_(rules.kill_margin) {
+    if (!sees_processes()) {
+        throw failure(
+            exit_code::internal,
+            "cannot start the supervisor: /proc is not that of this PID namespace, so what the "
+            "command starts would not be found; mount -t proc proc /proc");
+    }
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
         throw failure(

@@ -234,7 +234,7 @@ void supervisor_process::look_at_clock() {
         kill_now();
         reap();
         if (now >= give_up_at_) {
-            leave(static_cast<int>(children().size()));
+            leave(std::max(1, static_cast<int>(children().size())));
         }
         arm(now + look_again);
     } else {
@@ -390,7 +390,8 @@ bool supervisor_process::hand_terminal_to(pid_t group) const {
 // From the start. A pager, or the script that has started the tool in its background, may use the
 // terminal: then the command gets it when it needs it, which only its stop shows.
 bool supervisor_process::may_have_terminal() const {
-    return is_interactive() || fails_in_background() || is_alone(::getppid(), tool_group_);
+    return foreground_group() == tool_group_
+           && (is_interactive() || fails_in_background() || is_alone(::getppid(), tool_group_));
 }
 
 } // namespace cli

@@ -630,6 +630,21 @@ def _(quorum):
     equal(process.wait(), 4)
 
 
+@case('without a /proc that shows its processes, the tool refuses to start')
+def _(quorum):
+    for flags, before in (('-Urpf', ''), ('-Urm', 'mount -t tmpfs none /proc; ')):
+        words = ['unshare', flags, 'sh', '-c']
+        if not shutil.which('unshare') or subprocess.run([*words, before + 'true'], check=False, capture_output=True).returncode != 0:
+            raise Skip('no namespaces here')
+        for kind in (['run'], ['pool', '--size', '1'], ['elect']):
+            result = subprocess.run([*words, before + 'exec "$@"', 'sh', harness.TOOL, *kind, 'a', '--', 'echo', 'ran'], env=quorum.env,
+                                    capture_output=True, text=True, check=False, timeout=harness.LIMIT_S)
+            contains(ended(result, INTERNAL).stderr, '/proc is not that of this PID namespace')
+            equal((result.stdout, quorum.keys()), ('', []))
+    inside = ['unshare', '-Urpf', '--mount-proc', harness.TOOL, 'run', 'a', '--', 'sh', '-c', 'setsid sleep 600 & exit 4']
+    equal(subprocess.run(inside, env=quorum.env, check=False, timeout=harness.LIMIT_S).returncode, 4)
+
+
 @case('--leave-daemons leaves them')
 def _(quorum):
     path = quorum.path('one')
