@@ -59,6 +59,7 @@ std::optional<std::string> contents_of(const std::string& path) {
 }
 
 struct process_stat {
+    std::string name;
     char state = ' ';
     pid_t parent = -1;
     pid_t group = -1;
@@ -70,6 +71,8 @@ process_stat stat_of(std::string_view pid) {
     const std::size_t name_end = line.rfind(')');
     process_stat out;
     if (name_end != std::string::npos) {
+        const std::size_t name = line.find('(') + 1;
+        out.name = line.substr(name, name_end - name);
         std::istringstream(line.substr(name_end + 1)) >> out.state >> out.parent >> out.group;
     }
     return out;
@@ -141,6 +144,24 @@ bool is_alone(pid_t pid, pid_t group) {
         }
     });
     return found && !others;
+}
+
+bool is_below(pid_t pid, pid_t above) {
+    while (pid > 1 && pid != above) {
+        pid = stat_of(std::to_string(pid)).parent;
+    }
+    return pid == above;
+}
+
+bool is_supervised(pid_t pid, pid_t group) {
+    while (pid > 1) {
+        const process_stat now = stat_of(std::to_string(pid));
+        if (now.name == supervisor_name && stat_of(std::to_string(now.parent)).group == group) {
+            return true;
+        }
+        pid = now.parent;
+    }
+    return false;
 }
 
 void send_to_children(int number) {

@@ -10,6 +10,8 @@
 
 namespace cli {
 
+inline constexpr const char* supervisor_name = "redlock-superv"; // 15 characters at most
+
 /// \name Interval and limit of the wait for processes that die
 /// \{
 inline constexpr std::chrono::milliseconds look_again{1};
@@ -28,6 +30,12 @@ void send_to_children(int number);
 
 /// Whether a process group consists of this process, as far as can be seen.
 bool is_alone(pid_t pid, pid_t group);
+
+/// Whether a process is below another one.
+bool is_below(pid_t pid, pid_t above);
+
+/// Whether a process runs under a supervisor whose tool has this process group.
+bool is_supervised(pid_t pid, pid_t group);
 
 /// Children and what is below them, so that all can be killed at once. A child of a process that
 /// dies becomes ours only after that: a deep tree would die level by level. Some that are not

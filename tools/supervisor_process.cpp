@@ -33,7 +33,7 @@ supervisor_process::supervisor_process(
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     // If the tool dies, this process must act, even if it is stopped.
     ::prctl(PR_SET_PDEATHSIG, SIGCONT);
-    ::prctl(PR_SET_NAME, "redlock-superv");
+    ::prctl(PR_SET_NAME, supervisor_name);
     sigset_t child;
     ::sigemptyset(&child);
     ::sigaddset(&child, SIGCHLD);
@@ -129,12 +129,6 @@ bool supervisor_process::hear() {
         break;
     }
     return true;
-}
-
-void supervisor_process::resume() const {
-    if (redlock::clock::now() < kill_at_) { // the order may come too late
-        ::kill(-leader_, SIGCONT);
-    }
 }
 
 void supervisor_process::start(redlock::time_point deadline, std::string variables) {
@@ -340,23 +334,6 @@ void supervisor_process::leader_ended(int status) {
     }
 }
 
-// Whether the command needs the terminal is known when it uses it. Unless the job is in the
-// background, the command then gets it, and otherwise when the job is in the foreground.
-void supervisor_process::leader_stopped(int number) {
-    needs_terminal_ = number == SIGTTIN || number == SIGTTOU;
-    if (needs_terminal_ && hand_terminal_to(leader_)) {
-        needs_terminal_ = false;
-        resume();
-        return;
-    }
-    had_terminal_ = foreground_group() == leader_;
-    const bool in_foreground = hand_terminal_to(tool_group_);
-    report(
-        number == SIGTSTP || in_foreground ? supervisor_report::kind::stopped
-                                           : supervisor_report::kind::halted,
-        number);
-}
-
 void supervisor_process::arm(redlock::time_point at) const {
     itimerspec when{};
     if (at != redlock::time_point::max()) {
@@ -377,21 +354,6 @@ void supervisor_process::leave(int left) {
     hand_terminal_to(tool_group_);
     report(supervisor_report::kind::gone, left);
     ::_exit(0);
-}
-
-// SIGTTOU would stop a background process that changes the foreground group. It is blocked in the
-// supervisor, and for a moment in the command.
-//
-// The shell has taken the terminal if it continues the tool in the background.
-bool supervisor_process::hand_terminal_to(pid_t group) const {
-    return move_terminal(tool_group_, leader_ > 0 ? leader_ : tool_group_, group);
-}
-
-// From the start. A pager, or the script that has started the tool in its background, may use the
-// terminal: then the command gets it when it needs it, which only its stop shows.
-bool supervisor_process::may_have_terminal() const {
-    return foreground_group() == tool_group_
-           && (is_interactive() || fails_in_background() || is_alone(::getppid(), tool_group_));
 }
 
 } // namespace cli

@@ -31,11 +31,8 @@ pid_t foreground_group() noexcept {
     return ::tcgetpgrp(terminal().descriptor());
 }
 
-bool move_terminal(pid_t one, pid_t other, pid_t to) noexcept {
-    const terminal it;
-    const pid_t now = ::tcgetpgrp(it.descriptor());
-    return now > 0 && (now == one || now == other)
-           && (now == to || ::tcsetpgrp(it.descriptor(), to) == 0);
+bool give_terminal(pid_t to) noexcept {
+    return ::tcsetpgrp(terminal().descriptor(), to) == 0;
 }
 
 bool fails_in_background() noexcept {

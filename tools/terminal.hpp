@@ -10,9 +10,8 @@ namespace cli {
 /// The process group in the foreground, or -1 without a terminal.
 pid_t foreground_group() noexcept;
 
-/// Gives the terminal to a group if one of two groups has it. Returns whether the group has it
-/// then. The caller has blocked SIGTTOU.
-bool move_terminal(pid_t one, pid_t other, pid_t to) noexcept;
+/// Returns whether the group has it then. The caller has blocked SIGTTOU.
+bool give_terminal(pid_t to) noexcept;
 
 /// Whether a process that uses the terminal from the background gets an error, and is not stopped:
 /// so a shell starts a command whose output it substitutes.

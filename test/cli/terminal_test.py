@@ -238,6 +238,23 @@ def _(quorum):
                 free(quorum)
 
 
+@case('a command under two locks asks on the terminal, also in a pipeline, and Ctrl-C ends both')
+def _(quorum):
+    outer, inner = locks(quorum)[1], f'{harness.TOOL} run b --'
+    quorum.path('script').write_text(f'{inner} {READS}\n')
+    for line in (f'{outer} {inner} {READS}', f'echo data | {outer} {inner} {READS} | cat', f'echo data | {outer} sh ./script | cat'):
+        shell = at_prompt(quorum, line)
+        shell.line('words')
+        shell.reads('got words')
+        equal(shell.synchronize()[0], 0 if 'cat' in line else 4, line)
+        free(quorum)
+    shell = at_prompt(quorum, f'{outer} {inner} {BEGUN}')
+    shell.reads('begun')
+    shell.type('\x03')
+    equal(shell.synchronize()[0], 130)
+    free(quorum)
+
+
 @case('a script that runs the command in its background keeps the terminal')
 def _(quorum):
     for name in SHELLS:
