@@ -115,10 +115,7 @@ bool supervisor_process::hear() {
         }
         break;
     case supervisor_order::kind::seek_terminal:
-        if (leader_lives_ && needs_terminal_ && hand_terminal_to(leader_)) {
-            needs_terminal_ = false;
-            resume();
-        }
+        seek_terminal();
         break;
     case supervisor_order::kind::share_terminal:
         if (hand_terminal_to(tool_group_)) {

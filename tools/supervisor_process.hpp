@@ -44,6 +44,7 @@ private:
     void reap();
     void leader_ended(int status);
     void leader_stopped(int number);
+    bool seek_terminal();
     void look_at_clock();
     void arm(redlock::time_point at) const;
     void report(supervisor_report::kind what, int value) const noexcept;

@@ -18,9 +18,10 @@ void supervisor_process::resume() const {
 // background, the command then gets it, and otherwise when the job is in the foreground.
 void supervisor_process::leader_stopped(int number) {
     needs_terminal_ = number == SIGTTIN || number == SIGTTOU;
-    if (needs_terminal_ && hand_terminal_to(leader_)) {
-        needs_terminal_ = false;
-        resume();
+    if (needs_terminal_) {
+        if (!seek_terminal()) {
+            report(supervisor_report::kind::halted, number);
+        }
         return;
     }
     had_terminal_ = foreground_group() == leader_;
@@ -29,6 +30,15 @@ void supervisor_process::leader_stopped(int number) {
         number == SIGTSTP || in_foreground ? supervisor_report::kind::stopped
                                            : supervisor_report::kind::halted,
         number);
+}
+
+bool supervisor_process::seek_terminal() {
+    if (!leader_lives_ || !needs_terminal_ || !hand_terminal_to(leader_)) {
+        return false;
+    }
+    needs_terminal_ = false;
+    resume();
+    return true;
 }
 
 // SIGTTOU would stop a background process that changes the foreground group. It is blocked in the
