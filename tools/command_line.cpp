@@ -1,6 +1,7 @@
 #include "command_line.hpp"
 
 #include "exit_code.hpp"
+#include "help.hpp"
 #include "resolution.hpp"
 
 #include <redlock/version.hpp>
@@ -24,18 +25,6 @@ constexpr std::string_view how_to_run =
 constexpr std::string_view where_the_commands_are = "; redlock --help lists the commands";
 
 const std::string hidden; // the group of options that no help shows
-
-class formatter : public CLI::Formatter {
-public:
-    std::string make_usage(const CLI::App* app, std::string name) const override {
-        std::string out = CLI::Formatter::make_usage(app, std::move(name));
-        if (tail_of(*app).empty()) {
-            return out;
-        }
-        out.erase(out.find_last_not_of('\n') + 1);
-        return fmt::format("{} {}\n", out, tail_of(*app));
-    }
-};
 
 std::vector<std::string> flags_of(const CLI::App& app) {
     std::vector<std::string> out;
@@ -105,7 +94,6 @@ std::string known_as(std::string_view name, const std::vector<std::string>& comm
         {"steal", "force-release"},
         {"ls", "list"},
         {"check", "doctor"},
-        {"help", "--help"},
         {"version", "--version"},
     }};
     for (const auto& [theirs, ours] : synonyms) {
@@ -273,7 +261,7 @@ void add_credentials(CLI::App& app, settings& into) {
 
 command_line::command_line()
     : app("A lock on a majority of independent Redis masters, for the command line.", "redlock") {
-    app.formatter(std::make_shared<formatter>());
+    app.formatter(std::make_shared<help_formatter>());
     app.get_formatter()->column_width(30);
     app.fallthrough();
     app.require_subcommand(1);
@@ -293,18 +281,21 @@ command_line::command_line()
     add_masters(app, common);
     add_times(app, common);
     add_credentials(app, common);
+    app.get_help_ptr()->description("Show this help");
+    app.get_option("--version")->description("Show the version");
     app.footer("Every option can also be an environment variable, such as REDLOCK_MAX_TTL, or a "
                "line of\n"
                "the --config file, such as max-ttl = \"30s\". The command line takes precedence "
                "over the\n"
                "environment, and the environment over the file. Durations: 500ms, 10s, 2m, 1h.\n"
-               "redlock COMMAND --help describes a command.");
+               "redlock help COMMAND describes a command.");
 }
 
 CLI::App&
 command_line::add(const std::string& name, const std::string& what, const std::string& examples) {
     CLI::App* const out = app.add_subcommand(name, what);
     out->fallthrough();
+    out->group("Commands");
     out->footer("Examples:\n" + examples);
     out->get_help_ptr()->configurable(false);
     return *out;
@@ -555,6 +546,7 @@ void read_command_line(command_line& into, int argc, char** argv) {
         into.command.assign(mark + 1, words.end());
         words.erase(mark, words.end());
     }
+    take_help(words, into.app);
     refuse_values_of_flags(into.app, words);
     parse(into, words);
     refuse_empty_names(into);

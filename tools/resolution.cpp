@@ -87,6 +87,10 @@ private:
                     where,
                     option.get_items_expected_max() > 1 ? "one or more values" : "a value"));
         }
+        if (values.back().ends_with('\n')) { // of a file that was read whole, as for a password
+            throw failure(
+                exit_code::configuration, where + ": the value ends with a line break; remove it");
+        }
         try {
             for (const std::string& one : values) {
                 option.add_result(

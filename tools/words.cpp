@@ -21,13 +21,13 @@ std::vector<std::string> values_in(std::string_view kind) {
     return out;
 }
 
-// Validators append what they check to the name.
-std::string kind_of(const CLI::Option& option) {
-    const std::string name = option.get_type_name();
-    return name.substr(0, name.find(':'));
-}
-
 } // namespace
+
+std::string kind_of(const CLI::Option& option) {
+    // Validators append what they check. "[ADDRESS:]PORT" is one kind.
+    const std::string name = option.get_type_name();
+    return name.substr(0, name.find(':', name.find(']') == std::string::npos ? 0 : name.find(']')));
+}
 
 std::vector<listed_option> options_listed(const CLI::App& app) {
     std::vector<listed_option> out;

@@ -23,6 +23,9 @@ struct listed_option {
     bool file = false;
 };
 
+/// The kind of its values, such as DURATION.
+std::string kind_of(const CLI::Option& option);
+
 std::vector<listed_option> options_listed(const CLI::App& app);
 
 /// Returns the values of the first argument, if they can be listed.

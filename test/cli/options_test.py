@@ -56,6 +56,13 @@ def _(quorum):
     ended(quorum.run('--masters', ','.join(urls), 'run', 'a', '--', 'true'), 0)
 
 
+@case('a value that ends with a line break, as of a file that was read whole, is named', 0)
+def _(quorum):
+    for name in ('REDLOCK_MASTERS', 'REDLOCK_PASSWORD', 'REDLOCK_PREFIX'):
+        result = ended(quorum.run('status', 'a', env={name: 'secret\n'}), CONFIGURATION)
+        equal(result.stderr, f'redlock: {name}: the value ends with a line break; remove it\n')
+
+
 @case('options that exclude each other, also if one of them is a variable or in the file', 1)
 def _(quorum):
     file = quorum.path('redlock.toml')
@@ -154,8 +161,7 @@ def with_auth(quorum, password, url=True):
 
 def commands_of(quorum):
     text = ended(quorum.run('--help'), 0).stdout
-    return [line.split()[0] for line in text.partition('Subcommands:')[2].splitlines()
-            if re.match(r'  [a-z]', line)]
+    return re.findall(r'^  ([a-z-]+)', text.partition('Commands:')[2].partition('\n\n')[0], re.M)
 
 
 def bash_offers(script, *words):
@@ -221,7 +227,12 @@ def _(quorum):
     commands = commands_of(quorum)
     assert 'run' in commands
     for command in commands:
-        contains(ended(quorum.run(command, '--help'), 0).stdout, 'Usage: redlock ' + command, 'Examples:')
+        text = ended(quorum.run(command, '--help'), 0).stdout
+        contains(text, 'Usage: redlock ' + command, 'Examples:')
+        assert not re.search(r'REQUIRED|Excludes|Needs|\.\.\. \.\.\.|=[0-9]+[a-z]* ', text.partition('Examples:')[0]), text
+        equal(ended(quorum.run('help', command), 0).stdout, text)
+    equal(ended(quorum.run('help'), 0).stdout, ended(quorum.run('-h'), 0).stdout)
+    contains(ended(quorum.run('help', 'rnu'), USAGE).stderr, 'did you mean run?')
     assert ended(quorum.run('--version'), 0).stdout.count('.') == 2
     ended(quorum.run(), USAGE)
 

@@ -113,7 +113,6 @@ def _():
                 (['steal', 'a'], USAGE, "unknown command 'steal', did you mean force-release?"),
                 (['ls'], USAGE, "unknown command 'ls', did you mean list?"),
                 (['check'], USAGE, "unknown command 'check', did you mean doctor?"),
-                (['help'], USAGE, "unknown command 'help', did you mean --help?"),
                 (['version'], USAGE, "unknown command 'version', did you mean --version?"),
                 (['-V'], USAGE, 'unknown option -V, did you mean --version?'),
                 (['run', '--nonblock', *run], USAGE, 'unknown option --nonblock, did you mean --wait none?'),
