@@ -106,8 +106,9 @@ patience::~patience() {
 
 void patience::look_after(milliseconds time) {
     timer_.expires_after(time);
-    timer_.async_wait([this](const redlock::error_code& error) {
-        if (!error) {
+    // It may be queued already when the object ends.
+    timer_.async_wait([this, mine = std::weak_ptr(self_)](const redlock::error_code& error) {
+        if (!error && !mine.expired()) {
             look();
         }
     });
