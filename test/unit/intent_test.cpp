@@ -18,9 +18,10 @@ struct read_quorum : started_quorum {
         return answer_to(name) != nullptr ? answered(name) : answer();
     }
 
-    std::uint64_t write(redlock::wait_for wait, bool fencing = false) {
+    std::uint64_t write(redlock::wait_for wait, bool fencing = false, bool fifo = false) {
         acquire_options options = once();
         options.wait = wait;
+        options.order = fifo ? redlock::fairness::fifo : redlock::fairness::none;
         options.fencing = fencing;
         return acquire_form(core::lock_form::exclusive, options, "r");
     }
@@ -51,11 +52,12 @@ TEST_CASE("while a resource has readers, only readers are granted it") {
 TEST_CASE("a waiter that meets readers keeps new ones out, and is next") {
     const bool fencing = GENERATE(false, true);
     const bool split = GENERATE(false, true); // its attempts get a vote
+    const bool fifo = GENERATE(false, true);
     read_quorum it;
     if (split) {
         it.masters[2].run({"DEL", "p:{r}"}, it.now());
     }
-    const std::uint64_t alone = it.write(redlock::wait_for::forever(), fencing);
+    const std::uint64_t alone = it.write(redlock::wait_for::forever(), fencing, fifo);
     REQUIRE(it.run_while_not([&] { return it.intents() >= 2; }, 1s));
     CHECK(!it.read(once()).won);
     it.run_for(5s); // it is renewed

@@ -274,8 +274,7 @@ private:
     void pause(acquire_call& front, time_point until, time_point now);
     time_point retry_at(acquire_call& front, const claim& attempt, time_point now);
     bool watch(wait_queue& waiters, time_point now);
-    void
-    ask_holder(command_kind what, const acquire_call& front, const claim& attempt, time_point now);
+    void ask_holder(command_kind what, const acquire_call& front, std::size_t who, time_point now);
     void holder_told(acquire_call* wanted, const arrival& at, const reply* answered);
     bool take_ticket(acquire_call& front, time_point now);
     void ticket_answered(const arrival& at, const reply* answered);

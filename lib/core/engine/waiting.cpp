@@ -148,8 +148,16 @@ time_point engine::retry_at(acquire_call& front, const claim& attempt, time_poin
     if (front.outcome != errc::contended) {
         tickets_.leave(mine, now); // so that other processes do not wait for it
     }
-    if (front.outcome == errc::contended && rules_.guarded() && front.intent == 0) {
-        ask_holder(command_kind::get, front, attempt, now);
+    // The arbiter, if that refused.
+    std::size_t refuser = nobody;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        const bool holds = attempt.said(i) == vote::held && masters_[i].link->up();
+        if (holds && (refuser == nobody || i == masters_.arbiter_of(attempt.key()))) {
+            refuser = i;
+        }
+    }
+    if (front.outcome == errc::contended) {
+        ask_holder(command_kind::get, front, refuser, now);
     }
     const bool full = attempt.asked_all();
     const std::optional<time_point> due =
@@ -162,7 +170,7 @@ time_point engine::retry_at(acquire_call& front, const claim& attempt, time_poin
     }
     const bool missed = watch(mine, now);
     if (!missed && attempt.sets_natively()) {
-        ask_holder(command_kind::pttl, front, attempt, now);
+        ask_holder(command_kind::pttl, front, refuser, now);
     }
     return mine.refused(missed, attempt.votes, view_of(mine, now), random_);
 }
@@ -176,22 +184,19 @@ bool engine::watch(wait_queue& waiters, time_point now) {
     return queues_.watch(waiters, now);
 }
 
-// A waiter asks one master, the arbiter if that refused, whether readers hold the lock. The reply
-// to a script contains the remaining lease, and that to a SET does not: it asks for that as well.
+// The reply to a script contains the remaining lease, and that to a SET does not. Neither tells
+// whether readers hold the lock.
 void engine::ask_holder(
-    command_kind what, const acquire_call& front, const claim& attempt, time_point now) {
-    const std::size_t arbiter = masters_.arbiter_of(attempt.key());
-    std::size_t who = nobody;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        const bool holds = attempt.said(i) == vote::held && masters_[i].link->up();
-        who = holds && (who == nobody || i == arbiter) ? i : who;
+    command_kind what, const acquire_call& front, std::size_t who, time_point now) {
+    if (who == nobody || front.queue->form != lock_form::exclusive || front.queue->pool) {
+        return;
     }
-    if (who == nobody || front.queue->pool || front.queue->form != lock_form::exclusive) {
+    if (what == command_kind::get && (!rules_.guarded() || front.intent != 0)) {
         return;
     }
     wire_.send(
         who,
-        {what == command_kind::get ? "GET" : "PTTL", attempt.key()},
+        {what == command_kind::get ? "GET" : "PTTL", front.key},
         {.kind = what, .to = this, .subject = front.self},
         now);
 }
@@ -240,7 +245,9 @@ void engine::ticket_answered(const arrival& at, const reply* answered) {
     }
     if (what.next == next::none) {
         act(*front, pause_over(*front, at.now), at.now);
-    } else if (what.next == next::wait || held_here(*mine) != nullptr) {
+    } else if (
+        held_here(*mine) != nullptr
+        || (what.next == next::wait && (what.got.counter != 0 || front->intent == 0))) {
         act(*front, wait_with_ticket(*front, what.got, at.now), at.now);
     } else {
         front->ask_arbiter = false; // it has just replied
@@ -256,6 +263,9 @@ next_step engine::wait_with_ticket(acquire_call& front, const answer& got, time_
         return pause_over(front, now);
     }
     if (next == next_step::wait) {
+        if (got.counter == 0) { // it is first, and the lock is held
+            ask_holder(command_kind::get, front, mine.ticket.queue_master, now);
+        }
         watch(mine, now);
         pause(front, mine.ticket_by(left, view_of(mine, now), random_), now);
     }
