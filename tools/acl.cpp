@@ -16,7 +16,7 @@ std::string acl_line(const redlock::config& how) {
         "+client|setname +publish +subscribe +unsubscribe",
         user,
         scope,
-        how.protocol == redlock::protocol::guarded ? " +zremrangebyscore" : "");
+        how.protocol == redlock::protocol::guarded ? " +zremrangebyscore +zcard" : "");
 }
 
 } // namespace cli

@@ -16,7 +16,7 @@ constexpr const char* first_examples =
     "\n"
     "  redlock run nightly-report -- /usr/local/bin/report    # on one machine at a time\n"
     "  redlock run --wait none cron/clean -- clean-up         # or not at all\n"
-    "  redlock status nightly-report                          # who holds it\n";
+    "  redlock status nightly-report                          # its holder\n";
 
 } // namespace
 

@@ -77,7 +77,8 @@ constexpr std::array given{
     entry{
         "REDLOCK_TOKEN",
         "",
-        "Token of the lock, a secret: any client that has it can release the lock."},
+        "Token of the lock, a secret: any client that has it can release the lock. Not with "
+        "\\fB\\-\\-shared\\fR."},
     entry{
         "REDLOCK_DEADLINE",
         "",

@@ -93,9 +93,12 @@ private:
         }
         try {
             for (const std::string& one : values) {
-                option.add_result(
-                    option.get_type_size_max() == 0 ? option.get_flag_value(long_name(option), one)
-                                                    : one);
+                const bool flag = option.get_items_expected_max() == 0;
+                if (flag && one != "true" && one != "false" && one != "1" && one != "0") {
+                    throw CLI::ValidationError(
+                        "", fmt::format("invalid value '{}'; allowed: true, false", one));
+                }
+                option.add_result(one);
             }
             option.run_callback();
         } catch (const CLI::Error& error) {

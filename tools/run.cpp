@@ -211,9 +211,11 @@ private:
     std::vector<std::string> variables() {
         std::vector<std::string> out{
             "REDLOCK_RESOURCE=" + options_.lock.resource,
-            "REDLOCK_TOKEN=" + std::string(lock_.token()),
             fmt::format("REDLOCK_DEADLINE={}", wall_time_of(lock_.deadline())),
         };
+        if (!options_.shared) { // that of a reader is of no use: no command extends or releases it
+            out.push_back("REDLOCK_TOKEN=" + std::string(lock_.token()));
+        }
         if (const auto number = lock_.fencing_token()) {
             out.push_back(fmt::format("REDLOCK_FENCING_TOKEN={}", *number));
         }

@@ -44,9 +44,8 @@ template <typename Work>
 using value_of_work = typename value_of_awaitable<std::invoke_result_t<Work&, lock&>>::type;
 
 template <typename Work>
-concept scoped_work = std::move_constructible<Work> && requires {
-    typename value_of_work<Work>;
-} &&(std::is_void_v<value_of_work<Work>> || std::default_initializable<value_of_work<Work>>);
+concept scoped_work =
+    std::is_void_v<value_of_work<Work>> || std::default_initializable<value_of_work<Work>>;
 
 template <typename Value>
 void start_for_value(

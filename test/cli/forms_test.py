@@ -29,13 +29,17 @@ def _(quorum):
 
 @case('readers run together, and any other command alone')
 def _(quorum):
+    ended(quorum.run('run', '--shared', 'a', '--', 'sh', '-c', 'test -z "$REDLOCK_TOKEN"'), 0)
     readers = [quorum.start('run', '--shared', 'a', *STAY) for _ in range(2)]
     equal([reader.stdout.readline() for reader in readers], ['in\n', 'in\n'])
     for alone in ((), ('--exclusive',), ('--fencing',), ('--protocol', 'plain')):
         ended(quorum.run('run', *alone, '--wait', 'none', 'a', '--', 'true'), HELD)
     contains(quorum.run('status', 'a').stdout, '2 readers')
     contains(quorum.run('list').stdout, 'a: held by 2 readers, ')
-    writer = quorum.start('run', 'a', *STAY)
+    writer = quorum.start('run', '--fifo', 'a', *STAY)
+    master = quorum.masters[0]
+    until(lambda: master.ask('EXISTS', 'redlock:{a}:intent') == 1, 'the intent')
+    ended(quorum.run('run', '--shared', '--wait', 'none', 'a', '--', 'true'), HELD)
     for reader in readers:
         reader.terminate()
         reader.wait()

@@ -63,6 +63,16 @@ def _(quorum):
         equal(result.stderr, f'redlock: {name}: the value ends with a line break; remove it\n')
 
 
+@case('a flag in a variable or the file is true or false', 1)
+def _(quorum):
+    run = ('run', '--wait', 'none', 'a', '--', 'true')
+    for value in ('5', 'yes please', '-1'):
+        result = ended(quorum.run(*run, env={'REDLOCK_SHARED': value}), CONFIGURATION)
+        equal(result.stderr, f"redlock: REDLOCK_SHARED: invalid value '{value}'; allowed: true, false\n")
+    for value in ('true', '1', 'false', '0'):
+        ended(quorum.run(*run, env={'REDLOCK_SHARED': value}), 0)
+
+
 @case('options that exclude each other, also if one of them is a variable or in the file', 1)
 def _(quorum):
     file = quorum.path('redlock.toml')

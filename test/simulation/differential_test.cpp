@@ -428,8 +428,9 @@ command random_form_script(generator& random) {
         return heals ? command{"ZADD", values.at("readers"), "1000000", "long over"}
                      : command{"ZADD", values.at("readers"), "abc", "x"};
     case 12:
-        return heals ? command{"ZRANGE", values.at("readers"), "0", "-1"}
-                     : command{"ZREM", values.at("readers"), "long over", values.at("token")};
+        return heals && random.percent(50) ? command{"ZCARD", values.at("readers")}
+               : heals                     ? command{"ZRANGE", values.at("readers"), "0", "-1"}
+                       : command{"ZREM", values.at("readers"), "long over", values.at("token")};
     case 13:
         return {"DEL", one_of(random, std::array{"p:{a}", "p:{b}", "p:{a}:intent", "p:{a}:fence"})};
     default:

@@ -315,6 +315,14 @@ answer server::zrange(words command) {
     return answer::array(std::move(items));
 }
 
+answer server::zcard(words command) {
+    bool wrong = false;
+    const entry* const set = sorted_set(command[1], wrong);
+    return wrong ? answer::error(wrong_type)
+                 : answer::integer(
+                     set == nullptr ? 0 : static_cast<std::int64_t>(set->members.size()));
+}
+
 answer server::zremrangebyscore(words command) {
     const auto bound = [](std::string_view text, bool& open) {
         open = text.starts_with('(');

@@ -59,6 +59,7 @@ const server::command_entry* server::find_command(std::string_view name) const {
         {"ZADD", -4, true, &server::zadd, use::grows},
         {"ZSCORE", 3, true, &server::zscore},
         {"ZRANK", 3, true, &server::zrank},
+        {"ZCARD", 2, true, &server::zcard},
         {"ZREM", -3, true, &server::zrem, use::frees},
         {"ZRANGE", -4, true, &server::zrange},
         {"ZREMRANGEBYSCORE", 4, true, &server::zremrangebyscore, use::frees},

@@ -83,6 +83,7 @@ private:
     answer zrem(words command);
     answer zrange(words command);
     answer zremrangebyscore(words command);
+    answer zcard(words command);
     entry* sorted_set(std::string_view key, bool& wrong);
     answer info(words command);
     answer auth(words command);

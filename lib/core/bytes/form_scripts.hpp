@@ -117,10 +117,10 @@ for i = 1, #KEYS, 2 do
 end
 return {st, refused, now})"};
 
-/// An exclusive lock, for a waiter that has met readers. KEYS: lock, fence, record,
-/// intent. ARGV: as all_acquire, then the lease of the intent in ms and its name, which is the same
-/// for all attempts of one acquire. Reply as all_acquire. Where readers hold the lock, the intent
-/// keeps new ones out.
+/// An exclusive lock, for a waiter that has met readers. KEYS: lock, fence, record, intent. ARGV:
+/// as all_acquire, then the lease of the intent in ms and its name, which is the same for all
+/// attempts of one acquire. Reply as all_acquire. Where readers hold the lock, the intent keeps new
+/// ones out.
 inline constexpr script announced_acquire{
     lua::clock,
     lua::unless_late("ARGV[5]"),
@@ -187,9 +187,9 @@ if p ~= -2 then return {0, p, 0} end)",
 
 /// Extends a reader's lease. If this token owns the lock exclusively, turns the owner into a reader
 /// with at least its remaining lease; not in a quarantine, because the key may be that of a late
-/// SET. KEYS: lock, readers, record. ARGV: token, ttl ms, run id,
-/// quarantine us, not after us, the channel on which a downgrade is published ('': none). Reply as
-/// all_extend; the value is 1 if PUBLISH was refused.
+/// SET. KEYS: lock, readers, record. ARGV: token, ttl ms, run id, quarantine us, not after us, the
+/// channel on which a downgrade is published ('': none). Reply as all_extend; the value is 1 if
+/// PUBLISH was refused.
 inline constexpr script shared_extend{
     lua::clock,
     lua::unless_late("ARGV[5]"),
