@@ -89,8 +89,8 @@ enum class fairness : unsigned char {
 /// Which other locks a lock admits. `shared`: guarded protocol only, one resource, and
 /// `fairness::none`. Anything else is refused with `errc::invalid_argument`.
 ///
-/// While a resource has readers, its key exists on their masters. So they exclude everybody who is
-/// not a reader: locks of several resources, the plain protocol, and other libraries as well. Any
+/// While a resource has readers, its key exists on their masters. So they exclude all other
+/// clients: locks of several resources, the plain protocol, and other libraries as well. Any
 /// two majorities share a master, so a reader and another holder cannot both have one.
 ///
 /// **Readers do not starve a waiter.** One that wants the resource alone and finds readers

@@ -72,6 +72,17 @@ void start_for_value(
         }));
 }
 
+template <typename Value>
+struct scope_of {
+    using signature = void(std::exception_ptr, Value);
+    static constexpr auto start = &start_for_value<Value>;
+};
+template <>
+struct scope_of<void> {
+    using signature = void(std::exception_ptr);
+    static constexpr auto start = &start_with_lock;
+};
+
 } // namespace detail
 
 /// Acquires the lock, runs `work` while it is held, and releases the lock when `work` ends in any
@@ -126,23 +137,14 @@ auto async_with_lock(
         [mine = std::make_shared<kept>(std::forward<Work>(work))](lock& held) {
             return std::invoke(*mine, held);
         };
-    if constexpr (std::is_void_v<value>) {
-        return detail::initiate<void(std::exception_ptr), &detail::start_with_lock>(
-            manager.get_executor(),
-            std::forward<CompletionToken>(token),
-            detail::shared_manager(manager),
-            std::move(resources),
-            options,
-            std::move(shared));
-    } else {
-        return detail::initiate<void(std::exception_ptr, value), &detail::start_for_value<value>>(
-            manager.get_executor(),
-            std::forward<CompletionToken>(token),
-            detail::shared_manager(manager),
-            std::move(resources),
-            options,
-            std::move(shared));
-    }
+    using scope = detail::scope_of<value>;
+    return detail::initiate<typename scope::signature, scope::start>(
+        manager.get_executor(),
+        std::forward<CompletionToken>(token),
+        detail::shared_manager(manager),
+        std::move(resources),
+        options,
+        std::move(shared));
 }
 
 /// Overload that uses the default options.

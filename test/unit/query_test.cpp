@@ -201,8 +201,17 @@ TEST_CASE("only the replies of members decide a query, and each is awaited") {
     asked.dropped(2, "reset");
     CHECK(asked.complete());
 
+    core::query read = asked;
+    for (redlock::master_lock_status& one : read.result.masters) {
+        one.readers = 3;
+    }
+    read.result.masters[0].readers = 2;
     core::query other = asked;
+    read.decide(0b0111, 2);
+    CHECK(read.result.readers == 2); // the others have no vote, or did not reply
+    CHECK(redlock::to_string(read.result).starts_with("held by 2 readers, 700 ms left: "));
     asked.decide(0b0111, 2);
+    CHECK(asked.result.readers == 0);
     CHECK(asked.result.state == lock_state::held);
     CHECK(asked.result.time_left == 700ms);
     CHECK(asked.result.masters[2].text == "reset");

@@ -96,7 +96,7 @@ inline constexpr script_part raise_counters{
   end
 end)"};
 /// Adds a reader whose lease lasts for another `wanted` ms, where nobody else holds the lock:
-/// `owner` is 'readers', or there is no such entry that counts (form_scripts.hpp).
+/// `owner` is 'readers'; otherwise the entries from before do not count (form_scripts.hpp).
 inline constexpr script_part add_reader{
     R"(if owner == 'readers' then
   redis.call('ZADD', KEYS[2], string.format('%.0f', ms + wanted), ARGV[1])

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
-#include <iterator>
 #include <numeric>
 
 namespace redlock::core {
@@ -88,11 +86,14 @@ void query::decide(master_set members, std::size_t quorum) {
         }
         result.state = lock_state::held;
         result.owner = masters[i].owner;
-        std::vector<std::size_t> counts;
-        std::ranges::transform(
-            all, std::back_inserter(counts), [&](auto j) { return masters[j].readers; });
-        std::ranges::sort(counts, std::greater());
-        result.readers = counts[quorum - 1];
+        for (const master_lock_status& one : masters) { // the largest number of a majority
+            const auto as_many = [&](std::size_t j) {
+                return agrees(j) && masters[j].readers >= one.readers;
+            };
+            if (one.readers > result.readers && count(as_many) >= quorum) {
+                result.readers = one.readers;
+            }
+        }
         const time_point last = nth_largest(all, quorum, [&](std::size_t j) {
             return agrees(j) && masters[j].time_left ? time_point(*masters[j].time_left) : never;
         });
