@@ -785,8 +785,8 @@ def _(quorum):
     time.sleep(1.5)
     os.kill(supervisor, signal.SIGCONT)
     time.sleep(0.1)
-    process.communicate('end\n', timeout=harness.LIMIT_S)
-    equal(process.returncode, 4)
+    said = process.communicate('end\n', timeout=harness.LIMIT_S)
+    equal(process.returncode, 4, said)
 
 
 @case('the tool is killed while the supervisor is stopped: that goes on, and ends the command and grandchildren')
