@@ -30,7 +30,7 @@ void run(redlock::blocking::manager& manager) {
     redlock::acquire_options options;
     options.ttl = std::chrono::seconds(5);
     options.stop_margin = std::chrono::seconds(1); // time to stop in, while the lease still lasts
-    redlock::blocking::timed_mutex invoices(manager, "invoices", options);
+    redlock::blocking::mutex invoices(manager, "invoices", options);
     redlock::blocking::mutex customers(manager, "customers", options);
     {
         // Waits for options.wait, 10 s, and throws if the lock was not acquired by then. The

@@ -218,9 +218,9 @@ private:
         // Not asked whether the lock is still held: whatever the answer is, it may be over before
         // the statement gets there. The token decides.
         try {
-            co_await store_.save(name, request.get().body(), *lock.fencing_token());
+            co_await store_.save(name, request.get().body(), lock.fencing_token());
             out.result(http::status::ok);
-            out.body() = "written with token " + std::to_string(*lock.fencing_token());
+            out.body() = "written with token " + std::to_string(lock.fencing_token());
         } catch (const redlock::stale_token_error& late) {
             out.result(http::status::conflict);
             out.body() = late.what();

@@ -97,14 +97,14 @@ void two_owners(redlock::lock_manager& a, redlock::lock_manager& b, data_server&
     options.ttl = 500ms;
     options.renew = redlock::renewal::off; // as if the process stood still, and the renewal with it
     redlock::lock paused = a.async_acquire("reports/daily", options, asio::use_future).get();
-    const std::uint64_t old_token = paused.fencing_token().value();
+    const std::uint64_t old_token = paused.fencing_token();
     data.save(report, old_token, "begun by A");
     std::cout << "A has written with token " << old_token << ", and is paused" << std::endl;
     paused.async_wait_lost(asio::use_future).get();
 
     options.renew = redlock::renewal::automatic;
     redlock::lock held = b.async_acquire("reports/daily", options, asio::use_future).get();
-    const std::uint64_t new_token = held.fencing_token().value();
+    const std::uint64_t new_token = held.fencing_token();
     data.save(report, new_token, "written by B");
     std::cout << "B has written with token " << new_token << std::endl;
 

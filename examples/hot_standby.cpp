@@ -139,7 +139,7 @@ public:
 private:
     // Ended from outside at any co_await, when the lease is about to end or the program is.
     asio::awaitable<void> lead(redlock::lock& term) {
-        const std::uint64_t token = *term.fencing_token();
+        const std::uint64_t token = term.fencing_token();
         std::cout << name_ << " leads with token " << token << std::endl;
         asio::steady_timer next(co_await asio::this_coro::executor);
         for (;;) {

@@ -25,7 +25,7 @@ namespace {
 // The term of one leader. Each co_await is a point where it ends early if the term is over. Writes
 // carry the fencing token, so a leader that has not noticed its loss is refused.
 asio::awaitable<void> serve(redlock::lock& term, std::string host) {
-    std::cout << host << " leads as " << term.owner() << ", token " << *term.fencing_token()
+    std::cout << host << " leads as " << term.owner_digest() << ", token " << term.fencing_token()
               << '\n';
     asio::steady_timer timer(co_await asio::this_coro::executor);
     timer.expires_after(std::chrono::milliseconds(300));

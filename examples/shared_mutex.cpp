@@ -31,7 +31,7 @@ asio::awaitable<void> work(redlock::lock_manager& manager) {
     writes.mode = redlock::lock_mode::exclusive;
     writes.fencing = true; // so that the store can refuse a writer whose time is over
     redlock::lock writer = co_await manager.async_acquire("catalogue", writes, asio::use_awaitable);
-    std::cout << "one writes, with token " << *writer.fencing_token() << '\n';
+    std::cout << "one writes, with token " << writer.fencing_token() << '\n';
 
     co_await writer.async_downgrade(asio::use_awaitable);
     redlock::lock beside = co_await manager.async_acquire("catalogue", reads, asio::use_awaitable);

@@ -69,8 +69,8 @@ compete(redlock::lock_manager& manager, std::size_t worker, int out, moment end)
     options.ttl = milliseconds(1000);
     while (std::chrono::steady_clock::now() < end) {
         options.wait = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
-        auto taken = co_await manager.async_acquire_slot(
-            "crew", places, options, asio::as_tuple(asio::use_awaitable));
+        auto taken = co_await manager.async_acquire(
+            redlock::slots("crew", places), options, asio::as_tuple(asio::use_awaitable));
         auto& [error, held] = taken;
         if (!error) {
             say(" takes ", held.slot());
@@ -140,9 +140,10 @@ std::size_t free_slots(const redlock::config& config) {
     manager.async_run(asio::detached);
     std::size_t found = 0;
     manager.async_ready([&](redlock::error_code) {
-        manager.async_query_slots(
-            "crew", places, [&](redlock::error_code, const redlock::pool_status& status) {
-                found = status.free();
+        manager.async_query(
+            redlock::slots("crew", places),
+            [&](redlock::error_code, const redlock::lock_status& status) {
+                found = status.count(redlock::lock_state::free);
                 manager.async_close(asio::detached);
             });
     });

@@ -23,7 +23,7 @@ PLAIN_PUBLIC = {
     f'redlock/{stem}.hpp'
     for stem in (
         'version', 'clock', 'errc', 'outcome', 'options', 'diagnostics', 'logger', 'metrics',
-        'protocol', 'placement', 'pool_status',
+        'protocol', 'placement',
     )
 }
 

@@ -1,3 +1,4 @@
+#include "primitives/virtual_thread.hpp"
 #include "virtual_world.hpp"
 
 #include <boost/asio/associated_cancellation_slot.hpp>
@@ -5,10 +6,51 @@
 
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
-namespace redlock { inline namespace REDLOCK_ABI { namespace testing {
+namespace redlock { inline namespace REDLOCK_ABI {
+
+namespace detail {
+
+struct virtual_blocking {
+    static blocking::manager make(lock_manager locks, std::shared_ptr<virtual_thread> time) {
+        return {std::move(locks), std::move(time)};
+    }
+};
+
+} // namespace detail
+
+namespace testing {
+
+namespace {
+
+// A blocking call advances the time until it is over.
+class world_thread final : public detail::virtual_thread {
+public:
+    explicit world_thread(virtual_world& all) noexcept : all_(all) {}
+
+    bool in_handler() const noexcept override { return all_.running; }
+    bool run_until(
+        const std::function<bool()>& over,
+        std::optional<std::chrono::milliseconds> limit) override {
+        constexpr std::chrono::hours for_ever{24};
+        const bool came = all_.run_until(
+            all_.now() + (limit ? std::chrono::nanoseconds(*limit) : for_ever), over);
+        if (!came && !limit) {
+            throw std::logic_error(
+                "redlock::testing: a blocking call waits without a limit: nothing in a day of "
+                "virtual time ends it");
+        }
+        return came;
+    }
+
+private:
+    virtual_world& all_;
+};
+
+} // namespace
 
 void virtual_master::kill() {
     quorum_->world_->kill(*quorum_->world_->masters[index_]);
@@ -69,6 +111,11 @@ lock_manager& virtual_quorum::add_manager() {
 
 lock_manager virtual_quorum::make_manager() {
     return world_->make_manager();
+}
+
+blocking::manager virtual_quorum::make_blocking_manager() {
+    return detail::virtual_blocking::make(
+        world_->make_manager(), std::make_shared<world_thread>(*world_));
 }
 
 std::size_t virtual_quorum::size() const noexcept {
@@ -149,4 +196,6 @@ void virtual_quorum::sleep(
     world_->client_events.emplace(now() + span, [made] { made->wake({}); });
 }
 
-}}} // namespace redlock::REDLOCK_ABI::testing
+} // namespace testing
+
+}} // namespace redlock::REDLOCK_ABI

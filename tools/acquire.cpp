@@ -31,10 +31,10 @@ milliseconds left_of(const redlock::lock& lock) {
 json found_of(const acquire_wishes& mine, const redlock::lock& lock) {
     json out{
         {"resource", mine.lock.resource},
-        {"token", lock.token()},
+        {"token", lock.secret()},
         {"valid_ms", left_of(lock).count()}};
-    if (const auto number = lock.fencing_token()) {
-        out["fencing_token"] = *number;
+    if (lock.has_fencing_token()) {
+        out["fencing_token"] = lock.fencing_token();
     }
     return out;
 }
@@ -87,7 +87,7 @@ int acquire(const acquire_wishes& mine, const settings& common) {
         out["diagnostics"] = json_of(why);
         print(out);
     } else {
-        fmt::print("{}\n", lock.token());
+        fmt::print("{}\n", lock.secret());
     }
     // Nobody could release a lock whose token was not read, so it is released at the end of this
     // session.

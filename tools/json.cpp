@@ -39,14 +39,14 @@ json json_of(const redlock::lock_status& it) {
         masters.push_back(
             {{"master", one.endpoint},
              {"vote", redlock::to_string(one.vote)},
-             {"owner", one.owner},
+             {"owner", one.owner_digest},
              {"readers", one.readers},
              {"time_left_ms", milliseconds_or_null(one.time_left)},
              {"text", one.text}});
     }
     return {
         {"state", redlock::to_string(it.state)},
-        {"owner", it.owner},
+        {"owner", it.owner_digest},
         {"readers", it.readers},
         {"time_left_ms", milliseconds_or_null(it.time_left)},
         {"masters", std::move(masters)}};

@@ -190,7 +190,7 @@ private:
             return !options_.token.empty()
                        ? manager.async_attach(name, options_.token, wanted_, token)
                    : options_.slots > 0
-                       ? manager.async_acquire_slot(name, options_.slots, wanted_, token)
+                       ? manager.async_acquire(redlock::slots(name, options_.slots), wanted_, token)
                        : manager.async_acquire(name, wanted_, token);
         });
     }
@@ -214,10 +214,10 @@ private:
             fmt::format("REDLOCK_DEADLINE={}", wall_time_of(lock_.deadline())),
         };
         if (!options_.shared) { // that of a reader is of no use: no command extends or releases it
-            out.push_back("REDLOCK_TOKEN=" + std::string(lock_.token()));
+            out.push_back("REDLOCK_TOKEN=" + std::string(lock_.secret()));
         }
-        if (const auto number = lock_.fencing_token()) {
-            out.push_back(fmt::format("REDLOCK_FENCING_TOKEN={}", *number));
+        if (lock_.has_fencing_token()) {
+            out.push_back(fmt::format("REDLOCK_FENCING_TOKEN={}", lock_.fencing_token()));
         }
         if (options_.slots > 0) {
             out.push_back(fmt::format("REDLOCK_SLOT={}", lock_.slot()));

@@ -26,7 +26,7 @@ constexpr std::size_t digest_shown = 12;
 
 template <typename Found>
 std::string by_text(const Found& found) {
-    return found.readers == 0   ? " by " + found.owner.substr(0, digest_shown)
+    return found.readers == 0   ? " by " + found.owner_digest.substr(0, digest_shown)
            : found.readers == 1 ? " by 1 reader"
                                 : fmt::format(" by {} readers", found.readers);
 }
@@ -52,7 +52,7 @@ std::string verdict_of(const redlock::lock_status& found) {
 std::string line_of(const redlock::master_lock_status& one) {
     std::string out(to_string(one.vote));
     if (one.vote == redlock::vote::held || one.vote == redlock::vote::owned_by_other) {
-        if (!one.owner.empty() || one.readers != 0) {
+        if (!one.owner_digest.empty() || one.readers != 0) {
             out += by_text(one);
         }
         out += ", " + time_text(one.time_left);
@@ -126,11 +126,11 @@ int status(const status_wishes& wanted, const settings& common) {
 // What a line shows, without the rest of a lease, which changes without an event.
 std::string without_times(const redlock::lock_status& found, bool masters_shown) {
     std::string out =
-        found.owner + std::to_string(found.readers) + std::string(to_string(found.state));
+        found.owner_digest + std::to_string(found.readers) + std::string(to_string(found.state));
     if (masters_shown) {
         for (const auto& one : found.masters) {
-            out +=
-                fmt::format("|{}|{}|{}|{}", to_string(one.vote), one.owner, one.readers, one.text);
+            out += fmt::format(
+                "|{}|{}|{}|{}", to_string(one.vote), one.owner_digest, one.readers, one.text);
         }
     }
     return out;

@@ -160,7 +160,7 @@ void supervisor_process::start(redlock::time_point deadline, std::string variabl
     leader_lives_ = true;
     phase_ = phase::running;
     report(supervisor_report::kind::started, leader_);
-    set_deadline(deadline); // the clock is looked at after the orders that have arrived meanwhile
+    set_deadline(deadline); // the clock is looked at after the orders that have arrived by then
     reap();
 }
 

@@ -87,7 +87,7 @@ void show_acquire() {
     here.advance(280ms, [&] {
         if (got.lock.valid() && !deadline) {
             deadline = got.lock.deadline();
-            here.owner(std::string(got.lock.token()), "key-a");
+            here.owner(std::string(got.lock.secret()), "key-a");
         }
     });
     require(got.ended && !got.error && deadline, "granted");
@@ -182,10 +182,10 @@ void show_loss() {
                 renewals.push_back(here.ms());
             }
             deadline = a.lock.deadline();
-            here.owner(std::string(a.lock.token()), "key-a");
+            here.owner(std::string(a.lock.secret()), "key-a");
         }
         if (b.lock.valid()) {
-            here.owner(std::string(b.lock.token()), "key-b");
+            here.owner(std::string(b.lock.secret()), "key-b");
         }
     };
     here.advance(20ms, watch);
@@ -251,13 +251,13 @@ void show_fenced() {
     std::optional<redlock::time_point> deadline;
     const auto watch = [&] {
         if (a.lock.valid() && token_a == 0) {
-            token_a = a.lock.fencing_token().value();
+            token_a = a.lock.fencing_token();
             deadline = a.lock.deadline();
-            here.owner(std::string(a.lock.token()), "key-a");
+            here.owner(std::string(a.lock.secret()), "key-a");
         }
         if (b.lock.valid() && token_b == 0) {
-            token_b = b.lock.fencing_token().value();
-            here.owner(std::string(b.lock.token()), "key-b");
+            token_b = b.lock.fencing_token();
+            here.owner(std::string(b.lock.secret()), "key-b");
         }
     };
     here.advance(20ms, watch);

@@ -29,7 +29,7 @@ lead(redlock::lock_manager& manager, storage& store, const std::string& data) {
 
     // By hand.
     redlock::lock term = co_await election.async_campaign(asio::use_awaitable);
-    store.write(data, *term.fencing_token()); // refused there if a later leader has written
+    store.write(data, term.fencing_token()); // refused there if a later leader has written
     co_await term.async_release(asio::use_awaitable);
 }
 

@@ -16,7 +16,7 @@ std::uint64_t take(redlock::lock_manager& manager) {
     redlock::acquire_options options;
     options.fencing = true; // protocol::guarded, the default
     redlock::lock lock = manager.async_acquire("account:7", options, asio::use_future).get();
-    const std::uint64_t token = lock.fencing_token().value(); // 1 to 2^53 - 1
+    const std::uint64_t token = lock.fencing_token(); // 1 to 2^53 - 1
     return token;
 }
 

@@ -43,7 +43,7 @@ std::string render() {
 }
 
 asio::awaitable<void> make_report(redlock::lock& lock, store& data) {
-    const std::uint64_t token = lock.fencing_token().value();
+    const std::uint64_t token = lock.fencing_token();
     std::cout << "my token is " << token << std::endl;
     lock.async_wait_lost(tell_loss);
     asio::steady_timer timer(co_await asio::this_coro::executor);

@@ -36,7 +36,7 @@ using namespace std::chrono_literals;
 namespace {
 
 asio::awaitable<void> make_report(redlock::lock& lock, store& data) {
-    const std::uint64_t token = lock.fencing_token().value();
+    const std::uint64_t token = lock.fencing_token();
     std::cout << "my token is " << token << std::endl;
     asio::steady_timer timer(co_await asio::this_coro::executor);
     timer.expires_after(3s);

@@ -19,6 +19,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -48,6 +49,10 @@ auto time_until(const std::chrono::time_point<Clock, Duration>& end) {
 }
 
 [[noreturn]] void throw_error(const error_code& error);
+
+class blocking_mutex;
+class virtual_thread;
+struct virtual_blocking;
 
 template <typename T>
 inline constexpr bool is_future = false;
@@ -93,6 +98,8 @@ auto value_of(First first, Rest... rest) {
 /// derived `error_with_diagnostics`.
 namespace blocking {
 
+class lock;
+
 /// A lock manager with a thread that runs it.
 ///
 /// \par Thread safety
@@ -109,13 +116,25 @@ public:
     /// while another thread waits in a call.
     ~manager();
 
+    /// Acquires a lock:
+    /// \code
+    /// redlock::blocking::manager locks(config);
+    /// const auto mine = locks.acquire("invoice:7");
+    /// bill(7, mine.lost());
+    /// \endcode
+    /// \param wanted what to lock: see `lock_manager::async_acquire`
+    /// \param options see `lock_manager::async_acquire`; it waits at most `options.wait`
+    /// \param stop ends the wait with `operation_aborted`
+    /// \par Errors
+    /// As `lock_manager::async_acquire`; `errc::would_deadlock`. If others have the lock, the error
+    /// equals `condition::not_acquired`.
+    [[nodiscard]] lock
+    acquire(target wanted, acquire_options options = {}, std::stop_token stop = {});
+
     /// Returns the manager, for asynchronous use in addition to the blocking one. Its handlers run
     /// on the manager's thread. A handler that blocks delays all locks, and an exception that
     /// leaves a handler terminates the process.
     lock_manager& async() noexcept;
-
-    /// Returns true if called on the manager's thread.
-    bool on_own_thread() const noexcept;
 
     /// Waits until a majority of the masters is admitted.
     /// \param timeout the maximum time to wait
@@ -127,8 +146,8 @@ public:
 
     /// Starts an asynchronous operation on the manager's thread and waits for its completion:
     /// ```
-    /// lock mine = manager.call([&](auto token) {
-    ///     return manager.async().async_acquire("r", options, std::move(token));
+    /// const redlock::lock_status status = manager.call([&](auto token) {
+    ///     return manager.async().async_query("r", std::move(token));
     /// });
     /// ```
     /// \param begin called with a completion token, which it must pass to an asynchronous function;
@@ -147,19 +166,23 @@ public:
     }
 
 private:
-    friend class mutex;
-    friend class redis_lock;
+    friend class lock;
+    friend class detail::blocking_mutex;
+    friend struct detail::virtual_blocking; // the testing kit
     struct impl;
 
+    /// Of the testing kit.
+    manager(lock_manager locks, std::shared_ptr<detail::virtual_thread> time);
     /// For objects that may outlive the manager: calls fail with `errc::closed` after its end.
     manager(const manager& other) noexcept : impl_(other.impl_), owner_(false) {}
 
     using cancellation = std::shared_ptr<boost::asio::cancellation_signal>;
     using moment = std::chrono::steady_clock::time_point;
+    using time_limit = std::optional<std::chrono::milliseconds>;
 
-    /// Cancels the operation at `until`.
+    /// Cancels the operation after `limit`.
     template <typename Begin>
-    auto run(Begin& begin, std::stop_token stop, std::optional<moment> until) {
+    auto run(Begin& begin, std::stop_token stop, time_limit limit) {
         check_may_wait(stop);
         const auto cancel = std::make_shared<boost::asio::cancellation_signal>();
         // A failure is a value, so that the manager's thread takes no part in its destruction.
@@ -172,27 +195,135 @@ private:
         begun result;
         on_thread([&] { result = begin(std::move(token)); });
         const std::stop_callback on_stop(std::move(stop), [&] { emit(cancel); });
-        if (until && result.wait_until(*until) == std::future_status::timeout) {
+        const auto over = [&](moment until) {
+            return result.wait_until(until) == std::future_status::ready;
+        };
+        if (!wait(over, limit)) {
             emit(cancel);
+            wait(over, std::nullopt);
         }
         return std::apply(
             [](auto... values) { return detail::value_of(std::move(values)...); },
             detail::wait_for_values(result));
     }
 
+    /// Whether it is called on the manager's thread.
+    bool on_own_thread() const noexcept;
     /// Throws if the calling thread must not wait, or need not.
     void check_may_wait(const std::stop_token& stop) const;
     /// Calls `f` on the manager's thread, as all that concerns an operation: so its start and its
     /// cancellation never race with its end. Throws what `f` throws.
     void on_thread(const std::function<void()>& f);
     void emit(const cancellation& cancel);
+    /// Returns false if `over` does not come true within `limit`. Without a limit it need not wait:
+    /// only in virtual time somebody must advance it.
+    bool wait(const std::function<bool(moment)>& over, time_limit limit) const;
 
     std::shared_ptr<impl> impl_;
     bool owner_ = true;
 };
 
-/// A mutex on a majority of the masters. Meets the standard *Lockable* requirements. Use it with
-/// `std::unique_lock`, `std::lock_guard`, `std::scoped_lock` (also of several) and
+/// A lock that `manager::acquire` has acquired. Move-only. While it lives and renewal is on, the
+/// library extends the lease. The destructor releases the lock, as `release` does; a failure to do
+/// so is ignored.
+///
+/// Errors are thrown as in `redlock::blocking`. On an empty lock (default-constructed or moved
+/// from) all functions but `held` and `lost` throw `std::logic_error`.
+/// \par Thread safety
+/// Distinct objects: safe. Shared objects: as `redlock::lock`.
+/// \par Object lifetimes
+/// This object may outlive the manager: the lock is lost then, and calls fail with `errc::closed`.
+class [[nodiscard]] lock {
+public:
+    /// Constructs an empty lock.
+    lock() noexcept;
+    /// Move constructor. Leaves `other` empty.
+    lock(lock&& other) noexcept;
+    /// Move assignment. Releases the lock that this object held before.
+    lock& operator=(lock&& other) noexcept;
+    ~lock();
+
+    /// Extends the lease to `ttl` from now on; never shortens it. See `lock::async_extend`.
+    /// \param ttl the new lease. Range: more than the clock drift, up to `health::max_ttl`.
+    extend_result extend(std::chrono::milliseconds ttl = default_ttl);
+
+    /// Releases the lock, even after a loss. Waits for the replies of the masters: see
+    /// `lock::async_release`. The result is `released` only if the lock was held until now.
+    release_result release();
+
+    /// Returns true if the lock may be relied on now; see `lock::held`. No I/O.
+    bool held() const noexcept;
+
+    /// Returns a stop token. A stop is requested when the lock is lost, at
+    /// `deadline - stop_margin` at the latest; a release does not request it. Stop callbacks run on
+    /// the manager's thread and must not block.
+    std::stop_token lost() const;
+
+    /// See `lock::fencing_token`.
+    std::uint64_t fencing_token();
+
+    /// See `lock::secret`.
+    std::string_view secret();
+
+    /// Returns the handle, for all that is not a wait (deadline, slots, owner) and for
+    /// `manager::call`.
+    redlock::lock& async();
+
+private:
+    friend class manager;
+    struct state;
+
+    explicit lock(std::unique_ptr<state> made) noexcept;
+
+    std::unique_ptr<state> state_;
+};
+
+} // namespace blocking
+
+namespace detail {
+
+/// What the mutexes have in common: the threads of this process, and the leases on the masters.
+class blocking_mutex {
+public:
+    /// Whether a thread excludes all others, or shares the mutex with other readers.
+    enum class entry : bool { alone, shared };
+
+    /// `readers`: whether `entry::shared` is used; then `options.mode` is ignored.
+    blocking_mutex(
+        blocking::manager& owner, std::string resource, acquire_options options, bool readers);
+    blocking_mutex(const blocking_mutex&) = delete;
+    blocking_mutex& operator=(const blocking_mutex&) = delete;
+    ~blocking_mutex();
+
+    void lock(entry how, const std::stop_token& stop);
+    [[nodiscard]] bool try_lock(entry how, wait_for limit, const std::stop_token& stop);
+    void unlock(entry how) noexcept;
+    bool held() const noexcept;
+    time_point deadline() const noexcept;
+    std::chrono::nanoseconds remaining() const noexcept;
+    std::uint64_t fencing_token() const;
+    std::stop_token lost() const;
+    std::optional<release_result> last_release() const;
+    diagnostics last_attempt() const;
+
+private:
+    struct state;
+
+    /// Acquires the lock, first among the threads of this process, then from the masters.
+    [[nodiscard]] error_code take(entry how, wait_for limit, const std::stop_token& stop);
+
+    blocking::manager manager_;
+    const std::string resource_;
+    const acquire_options options_;
+    const std::shared_ptr<state> state_; // shared with what signals a loss
+};
+
+} // namespace detail
+
+namespace blocking {
+
+/// A mutex on a majority of the masters. Meets the standard *TimedLockable* requirements. Use it
+/// with `std::unique_lock`, `std::lock_guard`, `std::scoped_lock` (also of several) and
 /// `std::condition_variable_any`.
 ///
 /// The owner is this object, not a thread: any thread may unlock it. Within the process it excludes
@@ -208,20 +339,18 @@ private:
 /// Distinct objects: safe. Shared objects: safe, except for destruction.
 /// \par Object lifetimes
 /// This object may outlive the manager. Then the lock is lost, `unlock` does not wait, and locking
-/// fails with `errc::closed`.
+/// fails with `errc::closed`. The destructor releases the lock in the background if it is still
+/// locked.
 class mutex {
 public:
     /// Constructs a mutex. Does no I/O.
     /// \param owner the manager to use
-    /// \param resource as for `lock_manager::async_acquire`
+    /// \param resource the name of one resource, as for `lock_manager::async_acquire`
     /// \param options as for `lock_manager::async_acquire`; `options.wait` limits what `lock` waits
     ///   in an outage
     /// \throws std::invalid_argument if the name or an option is out of range
-    mutex(manager& owner, std::string resource, acquire_options options = {});
-    mutex(const mutex&) = delete;
-    mutex& operator=(const mutex&) = delete;
-    /// Releases the lock in the background if it is still locked.
-    ~mutex();
+    mutex(manager& owner, std::string resource, acquire_options options = {})
+        : threads_(owner, std::move(resource), options, false) {}
 
     /// Locks the mutex. Waits for other owners without a limit, as `std::mutex` does. If no
     /// majority of the masters votes for `options.wait`, throws, because an unlimited wait would
@@ -232,7 +361,7 @@ public:
     /// \par Errors
     /// As `lock_manager::async_acquire`; `errc::would_deadlock`, also if this thread has locked the
     /// mutex already.
-    void lock(std::stop_token stop = {}) { lock_as(entry::alone, stop); }
+    void lock(std::stop_token stop = {}) { threads_.lock(entry::alone, stop); }
 
     /// Makes a single attempt to lock the mutex.
     /// \returns True if it is locked. False if the quorum works, but the lock could not be acquired
@@ -240,62 +369,7 @@ public:
     /// \par Errors
     /// All other errors are thrown, including an outage. A caller that gets false continues without
     /// the lock, or retries at once as `std::lock` does: in an outage neither would notice it.
-    [[nodiscard]] bool try_lock() { return try_lock_as(entry::alone, wait_for::none(), {}); }
-
-    /// Unlocks the mutex, even if the lock was lost. Waits for the replies of the masters, at most
-    /// for `master_timeout`. On the manager's own thread it does not wait. Does nothing if the
-    /// mutex is not locked.
-    void unlock() noexcept { unlock_as(entry::alone); }
-
-    /// Returns true if the lock may be relied on now; see `lock::held`.
-    bool held() const noexcept;
-    /// See `lock::deadline`.
-    time_point deadline() const noexcept;
-    /// See `lock::remaining`.
-    std::chrono::nanoseconds remaining() const noexcept;
-    /// See `lock::fencing_token`. Empty if the mutex is not locked.
-    std::optional<std::uint64_t> fencing_token() const;
-    /// Returns a stop token for the current lock or, if the mutex is not locked, for the last one.
-    /// A stop is requested when that lock is lost, at `deadline - stop_margin` at the latest:
-    /// before the lease ends if there is a margin. `unlock` does not request it. Stop callbacks run
-    /// on the manager's thread and must not block.
-    std::stop_token lost() const;
-    /// Returns the result of the last `unlock`. Empty before the first, and if `unlock` could not
-    /// wait.
-    std::optional<release_result> last_release() const;
-    /// Returns how the masters voted in the last attempt to lock the mutex.
-    diagnostics last_attempt() const;
-
-    /// Returns the name of the resource.
-    const std::string& resource() const noexcept { return resource_; }
-
-protected:
-    /// Whether a thread excludes all others, or shares the mutex with other readers.
-    enum class entry : bool { alone, shared };
-
-    /// Waits at most `options.wait`, then throws.
-    void lock_as(entry how, const std::stop_token& stop);
-    /// Returns false for `condition::not_acquired`; throws other errors.
-    [[nodiscard]] bool try_lock_as(entry how, wait_for limit, const std::stop_token& stop);
-    /// Does nothing if the mutex is not locked in this way.
-    void unlock_as(entry how) noexcept;
-
-private:
-    struct state;
-
-    /// Acquires the lock, first among the threads of this process, then from the masters.
-    [[nodiscard]] error_code take(entry how, wait_for limit, const std::stop_token& stop);
-
-    manager manager_;
-    const std::string resource_;
-    const acquire_options options_;
-    const std::shared_ptr<state> state_; // shared with what signals a loss
-};
-
-/// A mutex with timed waits. Meets the standard *TimedLockable* requirements.
-class timed_mutex : public mutex {
-public:
-    using mutex::mutex;
+    [[nodiscard]] bool try_lock() { return threads_.try_lock(entry::alone, wait_for::none(), {}); }
 
     /// Locks the mutex. Waits at most `limit`; zero or less is the same as `try_lock`.
     /// \param limit the maximum time to wait
@@ -306,7 +380,7 @@ public:
     template <typename Rep, typename Period>
     [[nodiscard]] bool
     try_lock_for(const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
-        return try_lock_as(entry::alone, detail::wait_within(limit), stop);
+        return threads_.try_lock(entry::alone, detail::wait_within(limit), stop);
     }
 
     /// Locks the mutex. Waits until `end`. The remaining time is determined once: setting the clock
@@ -316,6 +390,35 @@ public:
     try_lock_until(const std::chrono::time_point<Clock, Duration>& end, std::stop_token stop = {}) {
         return try_lock_for(detail::time_until(end), std::move(stop));
     }
+
+    /// Unlocks the mutex, even if the lock was lost. Waits for the replies of the masters, at most
+    /// for `master_timeout`. On the manager's own thread it does not wait. Does nothing if the
+    /// mutex is not locked.
+    void unlock() noexcept { threads_.unlock(entry::alone); }
+
+    /// Returns true if the lock may be relied on now; see `lock::held`.
+    bool held() const noexcept { return threads_.held(); }
+    /// See `lock::deadline`.
+    time_point deadline() const noexcept { return threads_.deadline(); }
+    /// See `lock::remaining`.
+    std::chrono::nanoseconds remaining() const noexcept { return threads_.remaining(); }
+    /// See `lock::fencing_token`.
+    /// \throws std::logic_error if the mutex is not locked, or has no fencing token
+    std::uint64_t fencing_token() const { return threads_.fencing_token(); }
+    /// Returns a stop token for the current lock or, if the mutex is not locked, for the last one.
+    /// A stop is requested when that lock is lost, at `deadline - stop_margin` at the latest.
+    /// `unlock` does not request it. Stop callbacks run on the manager's thread and must not block.
+    std::stop_token lost() const { return threads_.lost(); }
+    /// Returns the result of the last `unlock`. Empty before the first, and if `unlock` could not
+    /// wait.
+    std::optional<release_result> last_release() const { return threads_.last_release(); }
+    /// Returns how the masters voted in the last attempt to lock the mutex.
+    diagnostics last_attempt() const { return threads_.last_attempt(); }
+
+private:
+    using entry = detail::blocking_mutex::entry;
+
+    detail::blocking_mutex threads_;
 };
 
 } // namespace blocking

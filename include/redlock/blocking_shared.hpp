@@ -5,6 +5,8 @@
 #include <redlock/blocking.hpp>
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -32,35 +34,50 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 /// for its first one: while a writer of this object waits, or after a loss. Downgrading
 /// (`lock::async_downgrade`) needs the handle of the lock: use it with `manager::call`.
 ///
-/// The functions of `timed_mutex` lock and unlock for writing. With readers, `held`, `deadline` and
-/// `remaining` are about the lease that lasts longest, and `fencing_token` is empty. `lost` is the
-/// same stop token for all concurrent readers. A stop is requested when the last of their leases is
-/// lost.
-class shared_mutex : public timed_mutex {
+/// With readers, `held`, `deadline` and `remaining` are about the lease that lasts longest, and
+/// there is no fencing token. `lost` is the same stop token for all concurrent readers. A stop is
+/// requested when the last of their leases is lost.
+class shared_mutex {
 public:
     /// Constructs a mutex. Does no I/O.
     /// \param owner the manager to use
-    /// \param resource as for `lock_manager::async_acquire`
-    /// \param options as for `lock_manager::async_acquire`; `options.wait` limits what
-    ///   `lock` and `lock_shared` wait in an outage. `mode` is ignored, and readers ignore
-    ///   `fencing`.
+    /// \param resource as for `mutex`
+    /// \param options as for `mutex`; they hold for `lock_shared` as well. `mode` is ignored, and
+    ///   readers ignore `fencing`.
     /// \throws std::invalid_argument if the name or an option is out of range
     shared_mutex(manager& owner, std::string resource, acquire_options options = {})
-        : timed_mutex(owner, std::move(resource), exclusively(options)) {
-        check_readers(owner, options);
+        : threads_(owner, std::move(resource), options, true) {}
+
+    /// As `mutex::lock`.
+    void lock(std::stop_token stop = {}) { threads_.lock(entry::alone, stop); }
+    /// As `mutex::try_lock`.
+    [[nodiscard]] bool try_lock() { return threads_.try_lock(entry::alone, wait_for::none(), {}); }
+    /// As `mutex::try_lock_for`.
+    template <typename Rep, typename Period>
+    [[nodiscard]] bool
+    try_lock_for(const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
+        return threads_.try_lock(entry::alone, detail::wait_within(limit), stop);
     }
+    /// As `mutex::try_lock_until`.
+    template <typename Clock, typename Duration>
+    [[nodiscard]] bool
+    try_lock_until(const std::chrono::time_point<Clock, Duration>& end, std::stop_token stop = {}) {
+        return try_lock_for(detail::time_until(end), std::move(stop));
+    }
+    /// As `mutex::unlock`.
+    void unlock() noexcept { threads_.unlock(entry::alone); }
 
     /// Locks for reading. Otherwise the same as `lock`.
-    void lock_shared(std::stop_token stop = {}) { lock_as(entry::shared, stop); }
+    void lock_shared(std::stop_token stop = {}) { threads_.lock(entry::shared, stop); }
     /// Makes a single attempt to lock for reading. Otherwise the same as `try_lock`.
     [[nodiscard]] bool try_lock_shared() {
-        return try_lock_as(entry::shared, wait_for::none(), {});
+        return threads_.try_lock(entry::shared, wait_for::none(), {});
     }
     /// Locks for reading. Otherwise the same as `try_lock_for`.
     template <typename Rep, typename Period>
     [[nodiscard]] bool try_lock_shared_for(
         const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
-        return try_lock_as(entry::shared, detail::wait_within(limit), stop);
+        return threads_.try_lock(entry::shared, detail::wait_within(limit), stop);
     }
     /// Locks for reading. Otherwise the same as `try_lock_until`.
     template <typename Clock, typename Duration>
@@ -69,14 +86,27 @@ public:
         return try_lock_shared_for(detail::time_until(end), std::move(stop));
     }
     /// Releases one reader's lock. Otherwise the same as `unlock`.
-    void unlock_shared() noexcept { unlock_as(entry::shared); }
+    void unlock_shared() noexcept { threads_.unlock(entry::shared); }
+
+    /// As `mutex::held`.
+    bool held() const noexcept { return threads_.held(); }
+    /// As `mutex::deadline`.
+    time_point deadline() const noexcept { return threads_.deadline(); }
+    /// As `mutex::remaining`.
+    std::chrono::nanoseconds remaining() const noexcept { return threads_.remaining(); }
+    /// As `mutex::fencing_token`: that of the writer.
+    std::uint64_t fencing_token() const { return threads_.fencing_token(); }
+    /// As `mutex::lost`.
+    std::stop_token lost() const { return threads_.lost(); }
+    /// As `mutex::last_release`.
+    std::optional<release_result> last_release() const { return threads_.last_release(); }
+    /// As `mutex::last_attempt`.
+    diagnostics last_attempt() const { return threads_.last_attempt(); }
 
 private:
-    static acquire_options exclusively(acquire_options options) noexcept {
-        options.mode = lock_mode::exclusive;
-        return options;
-    }
-    void check_readers(manager& owner, acquire_options options) const;
+    using entry = detail::blocking_mutex::entry;
+
+    detail::blocking_mutex threads_;
 };
 
 }}} // namespace redlock::REDLOCK_ABI::blocking

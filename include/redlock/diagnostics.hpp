@@ -66,11 +66,12 @@ std::string to_string(const diagnostics&);
 /// What a query found on one master.
 struct master_lock_status {
     std::string endpoint; ///< address as configured, without the password
-    /// `held`, `absent`, `owned_by_other`, or why the state is unknown.
+    /// `held`, `absent`, `owned_by_other`, or why the state is unknown. Of a pool: `held` if any of
+    /// its slots is, else `absent`.
     redlock::vote vote = vote::pending;
-    /// Digest of the holder's token. It distinguishes holders, and cannot be used to release the
+    /// Digest of the holder's secret. It distinguishes holders, and cannot be used to release the
     /// lock. Empty if readers hold it.
-    std::string owner;
+    std::string owner_digest;
     std::size_t readers = 0; ///< if `held` by readers: their number, at least 1; else 0
     /// Remaining time of the key; empty: it does not expire.
     std::optional<std::chrono::milliseconds> time_left;
@@ -78,16 +79,30 @@ struct master_lock_status {
     std::string text;
 };
 
+/// What a query found out about one slot of a pool.
+struct slot_status {
+    lock_state state = lock_state::undecided; ///< free, held, or undecided without a majority
+    std::string owner_digest; ///< if `held`: digest of the secret that a majority has
+};
+
 /// Result of a query. It may be out of date when it arrives.
 struct lock_status {
-    lock_state state = lock_state::undecided; ///< state on a majority of the masters
-    /// If `held`: digest of the token that a majority has. Empty if readers hold it.
-    std::string owner;
+    /// State on a majority of the masters. Of a pool: `free` if a slot is free, `held` if all are
+    /// held.
+    lock_state state = lock_state::undecided;
+    /// If `held`: digest of the secret that a majority has. Empty if readers hold it, and for a
+    /// pool.
+    std::string owner_digest;
     std::size_t readers = 0; ///< if `held` by readers: as many as a majority shows; else 0
-    /// If `held`: time until no majority has it.
+    /// If `held`: time until no majority has it. Empty for a pool.
     std::optional<std::chrono::milliseconds> time_left;
+    /// Of a pool: its slots, by number.
+    std::vector<slot_status> slots;
     /// One per master, in the order of the configuration.
     std::vector<master_lock_status> masters;
+
+    /// Returns the number of slots in this state.
+    std::size_t count(lock_state wanted) const noexcept;
 };
 
 /// Formats a status as one line, like `to_string(const diagnostics&)`.

@@ -50,7 +50,7 @@ struct leader_status {
     /// `held`: there is a leader. `free`: there is no leader. `undecided`: unknown, for example
     /// during a change or without a majority of the masters.
     lock_state state = lock_state::undecided;
-    /// Identifies the leader: the `lock::owner()` of its lock. Empty without a leader.
+    /// Identifies the leader: the `lock::owner_digest` of its lock. Empty without a leader.
     std::string leader;
     /// Remaining time of the leader's lease if it is not renewed.
     std::optional<std::chrono::milliseconds> time_left;

@@ -35,9 +35,6 @@ enum class errc : int {
     invalid_argument,
     /// The guarded resource has seen the fencing token of a later owner.
     stale_token,
-    /// This object has no lock to extend or release. (If it had one and lost it, the error is
-    /// `lost`.)
-    not_locked,
     /// The call would deadlock: it blocks on the manager's own thread, or waits for a lock that the
     /// same object or thread already holds. Equal to `std::errc::resource_deadlock_would_occur`.
     would_deadlock,
@@ -56,6 +53,8 @@ enum class condition : int {
     /// This process does not run the manager: `closed`, `not_running`. An orderly shutdown, no
     /// outage.
     stopped,
+    /// The caller had the lock and must stop the work: `lost`, `stale_token`.
+    lost,
 };
 
 }} // namespace redlock::REDLOCK_ABI

@@ -48,9 +48,10 @@ class lease_handle;
 /// A handler runs on its associated executor (default: the manager's), never inside the initiating
 /// function.
 /// \par Thread safety
-/// Distinct objects: safe. Shared objects: `get_executor`, `resource`, `slot`, `slots`, `token`,
-/// `fencing_token`, `owner`, `valid`, `held`, `remaining`, `deadline` and the initiating functions
-/// may be called concurrently; moving, assigning, abandoning and destroying may not.
+/// Distinct objects: safe. Shared objects: `get_executor`, `resource`, `slot`, `slots`, `secret`,
+/// `owner_digest`, `fencing_token`, `has_fencing_token`, `valid`, `held`, `remaining`, `deadline`
+/// and the initiating functions may be called concurrently; moving, assigning, abandoning and
+/// destroying may not.
 /// \par Object lifetimes
 /// The handle may outlive the manager. It may outlive the `io_context` if no operation is started
 /// on it afterwards.
@@ -87,9 +88,6 @@ public:
     /// check at the resource.
     bool held() const noexcept;
 
-    /// Returns `held()`.
-    explicit operator bool() const noexcept { return held(); }
-
     /// Returns the name of the resource, without the prefix. Of several resources: their names,
     /// joined by ", ". Of slots: `pool:slot:number`, or the same with several numbers; for people
     /// only, because no lock has this name.
@@ -97,7 +95,7 @@ public:
 
     /// Returns the number of the slot: 0 to size - 1. While it is held, no other holder in any
     /// process has this number. Of several slots: the smallest.
-    /// \throws std::logic_error if this is not a lock on a slot (`async_acquire_slot`)
+    /// \throws std::logic_error if this is not a lock on slots
     std::size_t slot() const;
 
     /// Returns the numbers of the slots in increasing order. Empty for a lock on resources. Valid
@@ -106,19 +104,23 @@ public:
 
     /// Returns the value that the masters store for this lock: 40 hexadecimal digits, new for each
     /// acquisition. Keep it secret: it is all that a client needs to release the lock.
-    std::string_view token() const;
+    std::string_view secret() const;
 
-    /// Returns a digest of the token: 16 hexadecimal digits, as queries show them
-    /// (`lock_status::owner`). Not secret. It is new for each acquisition, except after a local
-    /// handoff. Log it, so that a lock can be matched with its process.
-    std::string owner() const;
+    /// Returns a digest of the secret: 16 hexadecimal digits, as queries show them
+    /// (`lock_status::owner_digest`). It is new for each acquisition, except after a local handoff.
+    /// Log it, so that a lock can be matched with its process.
+    std::string owner_digest() const;
 
-    /// Returns the fencing token, or nothing unless `acquire_options::fencing` was set.
+    /// Returns the fencing token.
     ///
     /// The fencing token is larger than that of every earlier owner of this resource. It is below
     /// 2^53 and stays the same while this lock is held. Pass it to the resource with each write,
     /// and let the resource refuse a token smaller than the largest it has seen (see fenced.hpp).
-    std::optional<std::uint64_t> fencing_token() const;
+    /// \throws std::logic_error unless `acquire_options::fencing` was set
+    std::uint64_t fencing_token() const;
+
+    /// Returns whether `acquire_options::fencing` was set.
+    bool has_fencing_token() const;
 
     /// Returns the end of the lease. As far as is known, a majority of the masters keeps the key
     /// until then, whatever happens to this process; clock drift is already subtracted.
@@ -152,7 +154,7 @@ public:
     }
 
     /// Turns an exclusive lock of one resource into that of a reader (`lock_mode`). The handle, its
-    /// token and its deadline stay the same, and nobody else can acquire the resource in between.
+    /// secret and its deadline stay the same, and nobody else can acquire the resource in between.
     /// Guarded protocol only.
     ///
     /// **The lock is only a reader's lock from the call on, whatever the result.**
@@ -210,8 +212,8 @@ public:
     /// lock to another process (`lock_manager::async_attach`), or to keep others out until the ttl
     /// ends. The handle is empty afterwards.
     ///
-    /// If the token is passed on, acquire the lock with `acquire_options::transferable`, with
-    /// `fencing`, or with `lock_manager::async_acquire_as`. Otherwise do not use the token after
+    /// If the secret is passed on, acquire the lock with `acquire_options::transferable`, with
+    /// `fencing`, or with `lock_manager::async_acquire_as`. Otherwise do not use the secret after
     /// the lease has ended. A `SET` of the acquire that was stuck in a broken connection may make
     /// an expired lock look held, even if another owner has had it since.
     void abandon() noexcept;

@@ -7,7 +7,6 @@
 #include <redlock/lock.hpp>
 #include <redlock/metrics.hpp>
 #include <redlock/options.hpp>
-#include <redlock/pool_status.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
@@ -36,22 +35,19 @@ class manager_impl;
 class shared_manager;
 struct manager_access;
 
-/// The arguments of an acquire: a lock on one resource, on several, for reading or writing, or
-/// slots of a pool.
+/// The arguments of an acquire.
 struct lock_request {
-    /// What `token` is for.
-    enum class token_use : std::uint8_t {
+    /// What `secret` is for.
+    enum class secret_use : std::uint8_t {
         none,
-        take,   ///< to acquire a lock with this token
+        take,   ///< to acquire a lock with this secret
         attach, ///< to take over a lock that was acquired elsewhere
     };
 
-    resource_names names;                      ///< of slots: the pool
-    acquire_options options = {};              ///< as the caller passed them
-    token_use uses = token_use::none;          ///< whether there is a token
-    std::string token = {};                    ///< that the caller chose
-    std::optional<std::size_t> pool_size = {}; ///< none for a lock on resources
-    std::size_t wants = 1;                     ///< number of slots
+    target wanted;                      ///< what to lock
+    acquire_options options = {};       ///< as the caller passed them
+    secret_use uses = secret_use::none; ///< whether there is a secret
+    std::string secret = {};            ///< that the caller chose
 };
 
 } // namespace detail
@@ -134,7 +130,8 @@ public:
             get_executor(), std::forward<CompletionToken>(token), impl_);
     }
 
-    /// Acquires the lock on a resource, or the locks on several resources as one `lock`.
+    /// Acquires the lock on a resource, the locks on several resources as one `lock`, or free slots
+    /// of a pool.
     ///
     /// An attempt sends a request to all masters at once. It succeeds if a majority of the
     /// configured masters grants the lock while the rest of the lease is longer than `min_validity`
@@ -145,20 +142,33 @@ public:
     /// are acquired in one round trip. Each master grants all of them or none. The lock excludes
     /// every lock of one of the resources, and is excluded by it, readers included. Nothing is held
     /// during the wait, so two owners that name the same resources in opposite orders cannot block
-    /// each other. The lock has one deadline, one token and, with
-    /// `acquire_options::fencing`, one fencing token, which is larger than that of every earlier
-    /// owner of any of the resources. It is extended and lost as a whole. `lock::async_release`
-    /// frees the resources that it still holds.
-    /// \param resources the name of the resource, 1 to `resource_name_max` bytes of any value; or
-    ///   1 to `resources_max` names in any order. Duplicates count once, and a list of one is the
-    ///   same as that name. In a statement with `co_await` use a named vector (see
-    ///   docs/compilers.md).
+    /// each other. The lock has one deadline, one secret and, with `acquire_options::fencing`, one
+    /// fencing token, which is larger than that of every earlier owner of any of the resources. It
+    /// is extended and lost as a whole. `lock::async_release` frees the resources that it still
+    /// holds.
+    ///
+    /// **Slots** (`fairness::none` and `lock_mode::exclusive` only): any free ones are acquired,
+    /// and no number is preferred; `lock::slots` returns them. It takes two round trips for any
+    /// pool size: one to find free slots and one to vote on them. Each slot that another process
+    /// acquires in between costs one more. While too few are free, it waits as long as
+    /// `options.wait` allows, and the release of any slot notifies it (guarded protocol; otherwise
+    /// it retries after at most `retry_delay_max`). Within one process only the waiter that arrived
+    /// first sends requests, and the others queue after it. Between processes the order is
+    /// unspecified. A released slot may be handed off to the next waiter of the same process
+    /// without a round trip (`config::local_handoff_time`). With `wait_for::none()` it checks the
+    /// pool once and tries some of the slots that are free. A fencing token is larger than that of
+    /// every earlier owner of the number; tokens of different numbers are unrelated. Each master
+    /// grants several slots together or none, and the wait for them may take long if other callers
+    /// keep acquiring single slots.
+    /// \param wanted what to lock: a name, a list of names, or `slots`
     /// \param options see `acquire_options`
     /// \par Completion signature
     /// `void(error_code, lock)`
     /// \par Errors
-    /// - `errc::contended`: a majority replied, and another owner has the lock, or one of the
-    ///   resources. The diagnostics show the longest of the leases.
+    /// - `errc::contended`: a majority replied, and another owner has the lock, one of the
+    /// resources
+    ///   or all slots, or was faster. The diagnostics show the longest of the leases; of a pool
+    ///   without free slots the one that ends first.
     /// - `errc::no_quorum`: no majority of the masters could vote. This includes masters that check
     ///   hash slots like cluster nodes do, if the names are in different slots. The texts of the
     ///   votes show these names. A hash tag in `config::key_prefix` keeps all keys in one slot.
@@ -176,100 +186,29 @@ public:
     /// Total: the same, but only while no command has been sent for this acquire. If the lock was
     /// granted before the cancellation, the operation completes with the lock.
     template <typename CompletionToken = default_token>
-    auto async_acquire(
-        resource_names resources, acquire_options options = {}, CompletionToken&& token = {}) {
+    auto async_acquire(target wanted, acquire_options options = {}, CompletionToken&& token = {}) {
         return detail::initiate<void(error_code, lock), &lock_manager::start_acquire>(
             get_executor(),
             std::forward<CompletionToken>(token),
             impl_,
-            detail::lock_request{.names = std::move(resources), .options = options});
+            detail::lock_request{.wanted = std::move(wanted), .options = options});
     }
     /// Overload that uses the default options.
     template <typename CompletionToken>
         requires(!std::convertible_to<CompletionToken, acquire_options>)
-    auto async_acquire(resource_names resources, CompletionToken&& token) {
+    auto async_acquire(target wanted, CompletionToken&& token) {
         return async_acquire(
-            std::move(resources), acquire_options(), std::forward<CompletionToken>(token));
+            std::move(wanted), acquire_options(), std::forward<CompletionToken>(token));
     }
 
-    /// Acquires any free slot of a pool; no number is preferred. `lock::slot` returns its number.
-    ///
-    /// A pool has numbered slots. All processes that use the same name, size and masters share it.
-    /// It is also a counting semaphore, and a pool of one slot is a mutex. Each slot is a lock of
-    /// its own on a majority of the masters, so the number of holders is exact. A counter on each
-    /// master would not be exact (see docs/slot_pool.md). Acquiring a slot takes two round trips
-    /// for any pool size: one to find a free slot and one to vote on it. Each slot that another
-    /// process acquires in between costs one more.
-    ///
-    /// While all slots are held, it waits as long as `options.wait` allows, and the release of any
-    /// slot notifies it (guarded protocol; otherwise it retries after at most `retry_delay_max`).
-    /// Within one process only the waiter that arrived first sends requests, and the others queue
-    /// after it. Between processes the order is unspecified. A released slot may be handed off to
-    /// the next waiter of the same process without a round trip (`config::local_handoff_time`).
-    /// With `wait_for::none()` it checks the pool once and tries some of the slots that are free.
-    ///
-    /// With `acquire_options::fencing` the fencing token is larger than that of every earlier owner
-    /// of the number. Tokens of different numbers are unrelated.
-    /// \param pool the name of the pool. Range: 1 to `resource_name_max` bytes. It is independent
-    ///   of the names of resources: the keys of slots are `prefix{name}:slot:number`.
-    /// \param size the number of slots. Range: 1 to `slot_pool_size_max`. Processes with different
-    ///   sizes share the numbers that both have: no number is ever held twice, and the total number
-    ///   of holders is limited by the largest size.
-    /// \param options as for `async_acquire`; `order` must be `fairness::none`, and `mode`
-    ///   `lock_mode::exclusive`
-    /// \par Completion signature
-    /// `void(error_code, lock)`
-    /// \par Errors
-    /// As `async_acquire`. `errc::contended` means that all slots were held or that other processes
-    /// were faster. On any error the returned handle is empty, and all grants are removed.
-    /// \par Cancellation
-    /// As `async_acquire`.
-    /// \par Diagnostics
-    /// The votes on the last slot that was tried. If no slot was free, these are the votes on the
-    /// pool (`held`, with the remaining time of the lease that ends first).
-    template <typename CompletionToken = default_token>
-    auto async_acquire_slot(
-        std::string pool,
-        std::size_t size,
-        acquire_options options = {},
-        CompletionToken&& token = {}) {
-        return async_acquire_slots(
-            std::move(pool), size, 1, options, std::forward<CompletionToken>(token));
-    }
-
-    /// Acquires `count` free slots of a pool together, or none. More than one: guarded protocol
-    /// only. `lock::slots` returns their numbers.
-    ///
-    /// Each master grants all of them or none, in one round trip. Nothing is held during the wait,
-    /// so two callers that need several slots each cannot block each other. The wait ends when one
-    /// check of the pool finds enough free slots. This may take long if other callers keep
-    /// acquiring single slots. Later waiters of the same process queue after it.
-    /// \param count the number of slots. Range: 1 to `size`, at most `resources_max`.
-    ///
-    /// Otherwise the same as `async_acquire_slot`.
-    template <typename CompletionToken = default_token>
-    auto async_acquire_slots(
-        std::string pool,
-        std::size_t size,
-        std::size_t count,
-        acquire_options options = {},
-        CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code, lock), &lock_manager::start_acquire>(
-            get_executor(),
-            std::forward<CompletionToken>(token),
-            impl_,
-            detail::lock_request{
-                .names = std::move(pool), .options = options, .pool_size = size, .wants = count});
-    }
-
-    /// Acquires the lock with a token that the caller chooses. Use it if another process must be
+    /// Acquires the lock with a secret that the caller chooses. Use it if another process must be
     /// able to attach to the lock or release it after this process is gone.
     ///
     /// Makes a single attempt. The rollback of a failed attempt may still be in flight, and would
-    /// remove any lock with the same token, even one that is held. For the same reason, use a token
-    /// for one call only, whatever the result. Generate it from 20 random bytes.
+    /// remove any lock with the same secret, even one that is held. For the same reason, use a
+    /// secret for one call only, whatever the result. Generate it from 20 random bytes.
     /// \param resource as for `async_acquire`
-    /// \param lock_token 40 lowercase hexadecimal digits, never used before
+    /// \param secret 40 lowercase hexadecimal digits, never used before
     /// \param options as for `async_acquire`; `wait` is ignored, and `mode` must be
     ///   `lock_mode::exclusive`
     /// \par Completion signature
@@ -281,25 +220,35 @@ public:
     template <typename CompletionToken = default_token>
     auto async_acquire_as(
         std::string resource,
-        std::string lock_token,
-        acquire_options options,
+        std::string secret,
+        acquire_options options = {},
         CompletionToken&& token = {}) {
         return detail::initiate<void(error_code, lock), &lock_manager::start_acquire>(
             get_executor(),
             std::forward<CompletionToken>(token),
             impl_,
             detail::lock_request{
-                .names = std::move(resource),
+                .wanted = std::move(resource),
                 .options = options,
-                .uses = detail::lock_request::token_use::take,
-                .token = std::move(lock_token)});
+                .uses = detail::lock_request::secret_use::take,
+                .secret = std::move(secret)});
+    }
+    /// Overload that uses the default options.
+    template <typename CompletionToken>
+        requires(!std::convertible_to<CompletionToken, acquire_options>)
+    auto async_acquire_as(std::string resource, std::string secret, CompletionToken&& token) {
+        return async_acquire_as(
+            std::move(resource),
+            std::move(secret),
+            acquire_options(),
+            std::forward<CompletionToken>(token));
     }
 
     /// Takes over a lock that is already held. Use it for a lock that another process handed off
-    /// with its token (`lock::token`, then `lock::abandon`), or that this process held before a
+    /// with its secret (`lock::secret`, then `lock::abandon`), or that this process held before a
     /// restart.
     ///
-    /// Asks all masters to keep the lock for `options.ttl` if it still has this token. Succeeds
+    /// Asks all masters to keep the lock for `options.ttl` if it still has this secret. Succeeds
     /// when a majority of the configured masters confirms; the deadline counts from this request.
     /// Afterwards the lock is renewed, monitored and released like any other.
     ///
@@ -309,11 +258,12 @@ public:
     /// longer.
     ///
     /// \par Preconditions
-    /// - No other client uses the token: all its users share the lock, and any of them can release
-    ///   it. Call `lock::abandon` before the token is passed on.
+    /// - No other client uses the secret: all its users share the lock, and any of them can release
+    ///   it. Call `lock::abandon` before the secret is passed on.
     /// - The lock has not ended, unless it was acquired with `acquire_options::transferable`, with
     ///   fencing or with `async_acquire_as`: see `lock::abandon`.
-    /// - The acquire that used the token has completed successfully. If it failed, its rollback may
+    /// - The acquire that used the secret has completed successfully. If it failed, its rollback
+    /// may
     ///   still be in flight. If it has not completed, missing votes count as a lost lock.
     /// - The lock was acquired with `async_acquire` or `async_acquire_as`. Of a lock on several
     ///   resources only the named one is taken over. Attaching to a reader's lock or to a slot is
@@ -325,7 +275,7 @@ public:
     /// have been acquired with fencing. If two callers attach at the same moment, both may get the
     /// same fencing token.
     /// \param resource as for `async_acquire`
-    /// \param lock_token 40 lowercase hexadecimal digits
+    /// \param secret 40 lowercase hexadecimal digits
     /// \param options as for `async_acquire`; `wait` and `order` are ignored, and `mode` must be
     ///   `lock_mode::exclusive`
     /// \par Completion signature
@@ -335,7 +285,7 @@ public:
     /// - `errc::no_quorum`: neither confirmed nor known to be gone; or, with fencing, no majority
     ///   of the masters has a counter for this lock.
     /// - `errc::validity_exhausted`, `errc::not_running`, `errc::closed`: as for `async_acquire`.
-    /// - `errc::invalid_argument`: the name, the token or an option is out of range. Nothing was
+    /// - `errc::invalid_argument`: the name, the secret or an option is out of range. Nothing was
     ///   sent.
     ///
     /// \par Cancellation
@@ -343,7 +293,7 @@ public:
     template <typename CompletionToken = default_token>
     auto async_attach(
         std::string resource,
-        std::string lock_token,
+        std::string secret,
         acquire_options options = {},
         CompletionToken&& token = {}) {
         return detail::initiate<void(error_code, lock), &lock_manager::start_acquire>(
@@ -351,45 +301,39 @@ public:
             std::forward<CompletionToken>(token),
             impl_,
             detail::lock_request{
-                .names = std::move(resource),
+                .wanted = std::move(resource),
                 .options = options,
-                .uses = detail::lock_request::token_use::attach,
-                .token = std::move(lock_token)});
+                .uses = detail::lock_request::secret_use::attach,
+                .secret = std::move(secret)});
+    }
+    /// Overload that uses the default options.
+    template <typename CompletionToken>
+        requires(!std::convertible_to<CompletionToken, acquire_options>)
+    auto async_attach(std::string resource, std::string secret, CompletionToken&& token) {
+        return async_attach(
+            std::move(resource),
+            std::move(secret),
+            acquire_options(),
+            std::forward<CompletionToken>(token));
     }
 
-    /// Queries all masters for the owner of `resource`, without changing anything. Use it for
-    /// people and monitoring only: the result may be out of date when it arrives and does not
-    /// replace acquiring the lock.
-    /// \param resource as for `async_acquire`
+    /// Queries all masters for the owner of a resource, or for the held slots of a pool, without
+    /// changing anything. Use it for people and monitoring only: the result may be out of date when
+    /// it arrives and does not replace acquiring the lock. For a pool each master sends 47 bytes
+    /// for each held slot.
+    /// \param asked one resource, or `slots`, of which `count` is ignored
     /// \par Completion signature
     /// `void(error_code, lock_status)`
     /// \par Errors
-    /// `errc::not_running`, `errc::closed`, `errc::invalid_argument`. A master that does not reply
-    /// is not an error; without a majority of replies the state is `undecided`.
+    /// `errc::not_running`, `errc::closed`; `errc::invalid_argument`, also for several resources. A
+    /// master that does not reply is not an error; without a majority of replies the state is
+    /// `undecided`.
     /// \par Cancellation
     /// Terminal, partial and total: ends the wait with `operation_aborted`.
     template <typename CompletionToken = boost::asio::deferred_t>
-    auto async_query(std::string resource, CompletionToken&& token = {}) {
+    auto async_query(target asked, CompletionToken&& token = {}) {
         return detail::initiate<void(error_code, lock_status), &lock_manager::start_query>(
-            get_executor(), std::forward<CompletionToken>(token), impl_, std::move(resource));
-    }
-
-    /// Queries all masters for the held slots of a pool, without changing anything. Use it for
-    /// people and monitoring only: the result may be out of date when it arrives. Each master sends
-    /// 47 bytes for each held slot.
-    /// \param pool as for `async_acquire_slot`
-    /// \param size as for `async_acquire_slot`
-    /// \par Completion signature
-    /// `void(error_code, pool_status)`
-    /// \par Errors
-    /// `errc::not_running`, `errc::closed`, `errc::invalid_argument`. A master that does not reply
-    /// is not an error; without a majority of replies slots are `undecided`.
-    /// \par Cancellation
-    /// Terminal, partial and total: ends the wait with `operation_aborted`.
-    template <typename CompletionToken = boost::asio::deferred_t>
-    auto async_query_slots(std::string pool, std::size_t size, CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code, pool_status), &lock_manager::start_query_slots>(
-            get_executor(), std::forward<CompletionToken>(token), impl_, std::move(pool), size);
+            get_executor(), std::forward<CompletionToken>(token), impl_, std::move(asked));
     }
 
     /// Shuts down gracefully.
@@ -441,8 +385,7 @@ private:
     static void start_ready(impl_ptr, handler<>);
     static void start_close(impl_ptr, handler<>);
     static void start_acquire(impl_ptr, detail::lock_request, sink, handler<lock>);
-    static void start_query(impl_ptr, std::string, handler<lock_status>);
-    static void start_query_slots(impl_ptr, std::string, std::size_t, handler<pool_status>);
+    static void start_query(impl_ptr, target, handler<lock_status>);
 
     impl_ptr impl_;
     bool owns_ = true; // closes the manager

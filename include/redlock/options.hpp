@@ -181,8 +181,8 @@ struct acquire_options {
     /// Which other locks the lock admits. Default: exclusive.
     lock_mode mode{lock_mode::exclusive};
 
-    /// Whether the token will be passed on: see `lock::abandon`. A master then refuses a command of
-    /// this acquire that it executes only after the attempt has ended, so an expired lock never
+    /// Whether the secret will be passed on: see `lock::abandon`. A master then refuses a command
+    /// of this acquire that it executes only after the attempt has ended, so an expired lock never
     /// comes back. Costs each master a script in place of a `SET`. Has no effect in the plain
     /// protocol, and with `fencing`, which includes it. Default: false;
     /// `lock_manager::async_acquire_as` always sets it.
@@ -202,24 +202,49 @@ inline constexpr std::size_t resources_max = 128;
 /// Maximum size of a pool of slots.
 inline constexpr std::size_t slot_pool_size_max = 65'536;
 
-/// What an acquire locks: one resource, or several together. Converts from a name and from a list
-/// of names.
-struct resource_names {
+/// Any free slots of a pool.
+///
+/// A pool has numbered slots. All processes that use the same name, size and masters share it. It
+/// is also a counting semaphore, and a pool of one slot is a mutex. Each slot is a lock of its own
+/// on a majority of the masters, so the number of holders is exact. A counter on each master would
+/// not be exact (see docs/slot_pool.md).
+struct slots {
+    /// Stores the arguments.
+    // Not an aggregate: g++ 12 would destroy one twice (see `acquire_options`).
+    slots(std::string pool_name, std::size_t pool_size, std::size_t wanted = 1)
+        : pool(std::move(pool_name)),
+          size(pool_size),
+          count(wanted) {}
+
+    /// Name of the pool. Range: 1 to `resource_name_max` bytes. It is independent of the names of
+    /// resources: the keys of slots are `prefix{name}:slot:number`.
+    std::string pool;
+    /// Number of slots of the pool. Range: 1 to `slot_pool_size_max`. Processes with different
+    /// sizes share the numbers that both have: no number is ever held twice, and the total number
+    /// of holders is limited by the largest size.
+    std::size_t size;
+    /// Number of slots to acquire together. Range: 1 to `size`, at most `resources_max`. More than
+    /// one: guarded protocol only.
+    std::size_t count;
+};
+
+/// What an acquire locks, or a query asks for: one resource, several together, or slots of a pool.
+struct target {
     // NOLINTBEGIN(google-explicit-constructor): `async_acquire("r")` is what it is for
-    /// Holds one resource, by its name.
-    resource_names(std::string name) : value(std::move(name)) {}
-    /// Holds one resource, by its name.
-    resource_names(std::string_view name) : value(std::string(name)) {}
-    /// Holds one resource, by its name.
-    resource_names(const char* name) : value(std::string(name)) {}
-    /// Holds several resources, by their names, in any order.
-    resource_names(std::vector<std::string> names) : value(std::move(names)) {}
-    /// Holds several resources, by their names, in any order.
-    resource_names(std::initializer_list<std::string> names) : value(std::vector(names)) {}
-    resource_names(std::nullptr_t) = delete;
+    /// One resource, by its name: 1 to `resource_name_max` bytes of any value.
+    template <typename Name>
+        requires(std::convertible_to<Name, std::string_view> && !std::same_as<Name, std::nullptr_t>)
+    target(Name&& name) : what(std::string(std::forward<Name>(name))) {}
+    /// Several resources together, by their names: 1 to `resources_max`, in any order. Duplicates
+    /// count once, and a list of one is the same as that name.
+    target(std::vector<std::string> names) : what(std::move(names)) {}
+    /// The same. In a statement with `co_await` use a named vector (see docs/compilers.md).
+    target(std::initializer_list<std::string> names) : what(std::vector(names)) {}
+    /// Any free slots of a pool.
+    target(slots wanted) : what(std::move(wanted)) {}
     // NOLINTEND(google-explicit-constructor)
 
-    std::variant<std::string, std::vector<std::string>> value; ///< the name, or the names
+    std::variant<std::string, std::vector<std::string>, slots> what; ///< what it was made from
 };
 
 }} // namespace redlock::REDLOCK_ABI

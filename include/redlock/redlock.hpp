@@ -25,10 +25,8 @@
 #include <redlock/options.hpp>
 #include <redlock/outcome.hpp>
 #include <redlock/placement.hpp>
-#include <redlock/pool_status.hpp>
 #include <redlock/prometheus.hpp>
 #include <redlock/protocol.hpp>
-#include <redlock/redis_lock.hpp>
 #include <redlock/reentrant_mutex.hpp>
 #include <redlock/sizing.hpp>
 #include <redlock/version.hpp>

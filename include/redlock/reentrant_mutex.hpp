@@ -63,8 +63,6 @@ public:
     executor_type get_executor() const { return shared().get_executor(); }
     /// Returns true if the lock may be relied on now; see `lock::held`.
     bool held() const noexcept;
-    /// Returns `held()`.
-    explicit operator bool() const noexcept { return held(); }
     /// Returns the number of entries of the owner when this entry was made, including this one: 1
     /// for the first.
     std::uint32_t depth() const;
@@ -75,8 +73,8 @@ public:
     time_point deadline() const { return shared().deadline(); }
     /// See `lock::remaining`.
     std::chrono::nanoseconds remaining() const { return shared().remaining(); }
-    /// Returns the fencing token. It is the same for all entries until the last one is left.
-    std::optional<std::uint64_t> fencing_token() const { return shared().fencing_token(); }
+    /// See `lock::fencing_token`. It is the same for all entries until the last one is left.
+    std::uint64_t fencing_token() const { return shared().fencing_token(); }
 
     /// Extends the lock for all entries; see `lock::async_extend`.
     template <typename CompletionToken = default_token>

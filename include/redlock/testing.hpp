@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <redlock/blocking.hpp>
 #include <redlock/lock_manager.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
@@ -202,6 +203,10 @@ public:
     /// Returns a manager for code that owns its manager. It is not running yet. This object must
     /// outlive it.
     lock_manager make_manager();
+    /// Returns a manager for blocking code, without a thread: a call advances the time until it is
+    /// over, with all other events of that time. Waits that only another thread could end throw
+    /// `std::logic_error`. This object must outlive it.
+    blocking::manager make_blocking_manager();
 
     /// Returns the number of masters, alive or not.
     std::size_t size() const noexcept;

@@ -28,7 +28,7 @@ namespace detail {
 
 void start_with_lock(
     shared_manager manager,
-    resource_names resources,
+    target wanted,
     acquire_options options,
     locked_work work,
     diagnostics_sink sink,
@@ -50,7 +50,7 @@ concept scoped_work =
 template <typename Value>
 void start_for_value(
     shared_manager manager,
-    resource_names resources,
+    target wanted,
     acquire_options options,
     std::function<boost::asio::awaitable<Value>(lock&)> work,
     diagnostics_sink sink,
@@ -62,7 +62,7 @@ void start_for_value(
     };
     start_with_lock(
         std::move(manager),
-        std::move(resources),
+        std::move(wanted),
         options,
         std::move(storing),
         sink,
@@ -99,7 +99,7 @@ struct scope_of<void> {
 /// captures of a lambda that is destroyed before it ends. Put all it needs into the captures of
 /// `work` itself, which lives until the coroutine ends.
 /// \param manager must be running
-/// \param resources see `lock_manager::async_acquire`
+/// \param wanted see `lock_manager::async_acquire`
 /// \param options see `lock_manager::async_acquire`
 ///
 /// **g++ 12 destroys the captures of a lambda twice** if the lambda is written within a statement
@@ -126,7 +126,7 @@ struct scope_of<void> {
 template <detail::scoped_work Work, typename CompletionToken = boost::asio::deferred_t>
 auto async_with_lock(
     lock_manager& manager,
-    resource_names resources,
+    target wanted,
     acquire_options options,
     Work&& work,
     CompletionToken&& token = {}) {
@@ -142,7 +142,7 @@ auto async_with_lock(
         manager.get_executor(),
         std::forward<CompletionToken>(token),
         detail::shared_manager(manager),
-        std::move(resources),
+        std::move(wanted),
         options,
         std::move(shared));
 }
@@ -150,10 +150,10 @@ auto async_with_lock(
 /// Overload that uses the default options.
 template <detail::scoped_work Work, typename CompletionToken = boost::asio::deferred_t>
 auto async_with_lock(
-    lock_manager& manager, resource_names resources, Work&& work, CompletionToken&& token = {}) {
+    lock_manager& manager, target wanted, Work&& work, CompletionToken&& token = {}) {
     return async_with_lock(
         manager,
-        std::move(resources),
+        std::move(wanted),
         acquire_options(),
         std::forward<Work>(work),
         std::forward<CompletionToken>(token));

@@ -173,17 +173,28 @@ std::string to_string(const diagnostics& it) {
         }));
 }
 
+std::size_t lock_status::count(lock_state wanted) const noexcept {
+    return static_cast<std::size_t>(std::ranges::count(slots, wanted, &slot_status::state));
+}
+
 std::string to_string(const lock_status& it) {
     const auto by = [](const auto& found) {
-        return found.readers == 1    ? " by a reader"
-               : found.readers != 0  ? fmt::format(" by {} readers", found.readers)
-               : found.owner.empty() ? ""
-                                     : " by " + found.owner;
+        return found.readers == 1           ? " by a reader"
+               : found.readers != 0         ? fmt::format(" by {} readers", found.readers)
+               : found.owner_digest.empty() ? ""
+                                            : " by " + found.owner_digest;
+    };
+    const auto slots = [&] {
+        return it.slots.empty()
+                   ? ""
+                   : fmt::format(
+                       ", {} of {} slots held", it.count(lock_state::held), it.slots.size());
     };
     return fmt::format(
-        "{}{}{}: {}",
+        "{}{}{}{}: {}",
         to_string(it.state),
         by(it),
+        slots(),
         it.time_left ? fmt::format(", {} ms left", it.time_left->count()) : "",
         listed(it.masters, [&](const master_lock_status& one) {
             return fmt::format(

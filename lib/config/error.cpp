@@ -38,8 +38,6 @@ public:
         case errc::stale_token:
             return "stale fencing token: the resource has seen a later one; stop the "
                    "work";
-        case errc::not_locked:
-            return "not locked: this object has no lock to extend or release";
         case errc::would_deadlock:
             return "would deadlock: a blocking call on the manager's own thread, or for a lock "
                    "that this object or thread already has";
@@ -70,6 +68,8 @@ public:
             return "the lock service cannot be used";
         case condition::stopped:
             return "the lock manager does not run";
+        case condition::lost:
+            return "the lock is no longer held";
         }
         return "unknown redlock condition " + std::to_string(value);
     }
@@ -87,6 +87,8 @@ public:
             return error == errc::no_quorum;
         case condition::stopped:
             return error == errc::closed || error == errc::not_running;
+        case condition::lost:
+            return error == errc::lost || error == errc::stale_token;
         }
         return false;
     }

@@ -124,13 +124,13 @@ validation unordered(const acquire_options& options, const char* with) {
 }
 
 validation check_one(const checked_request& wanted) {
-    using token_use = lock_request::token_use;
+    using secret_use = lock_request::secret_use;
     validation valid = validate_resource(wanted.resource);
-    if (!valid || wanted.uses == token_use::none) {
+    if (!valid || wanted.uses == secret_use::none) {
         return valid;
     }
     return first_error(
-        {validate_token(wanted.token), exclusive_only(wanted.options, "a token of your own")});
+        {validate_token(wanted.secret), exclusive_only(wanted.options, "a token of your own")});
 }
 
 validation check_several(const checked_request& wanted, const config& rules) {
@@ -151,14 +151,19 @@ validation check_several(const checked_request& wanted, const config& rules) {
     return {};
 }
 
-validation check_slots(const checked_request& wanted, const config& rules) {
-    const std::size_t size = *wanted.pool_size;
+validation check_pool(const slots& pool) {
     return first_error(
-        {validate_pool(wanted.resource, size),
-         outside("count", wanted.wants, "", 1, std::min(size, resources_max)),
+        {validate_resource(pool.pool), outside("size", pool.size, "", 1, slot_pool_size_max)});
+}
+
+validation check_slots(const checked_request& wanted, const config& rules) {
+    const slots& pool = *wanted.pool;
+    return first_error(
+        {check_pool(pool),
+         outside("count", pool.count, "", 1, std::min(pool.size, resources_max)),
          exclusive_only(wanted.options, "a slot"),
          unordered(wanted.options, "a slot"),
-         wanted.wants > 1 ? guarded_only(rules, "several slots") : validation()});
+         pool.count > 1 ? guarded_only(rules, "several slots") : validation()});
 }
 
 // A list that is refused because it is too long is not named in full.
@@ -199,21 +204,31 @@ validation exclusive_only(const acquire_options& options, const char* with) {
              with)});
 }
 
-validation validate_pool(std::string_view pool, std::size_t size) {
-    return first_error({validate_resource(pool), outside("size", size, "", 1, slot_pool_size_max)});
+validation validate_query(const target& asked) {
+    if (const auto* const pool = std::get_if<slots>(&asked.what)) {
+        return check_pool(*pool);
+    }
+    if (const auto* const one = std::get_if<std::string>(&asked.what)) {
+        return validate_resource(*one);
+    }
+    const auto& names = std::get<std::vector<std::string>>(asked.what);
+    return outside("resources", names.size(), "names", 1, 1);
 }
 
 validation checked_request::check(const config& rules, milliseconds longest) {
-    if (uses != token_use::none && options.wait.limit().count() >= 0) {
-        options.wait = wait_for::none(); // a token is good for one attempt
+    if (uses != secret_use::none && options.wait.limit().count() >= 0) {
+        options.wait = wait_for::none(); // a secret is good for one attempt
     }
     default_ttl = options.ttl == redlock::default_ttl;
     options.ttl = effective_ttl(options.ttl, longest);
     bool several = false;
-    if (auto* const one = std::get_if<std::string>(&names.value)) {
+    if (auto* const one = std::get_if<std::string>(&wanted.what)) {
         resource = std::move(*one);
+    } else if (auto* const free = std::get_if<slots>(&wanted.what)) {
+        pool = std::move(*free);
+        resource = pool->pool;
     } else {
-        resources = std::get<std::vector<std::string>>(std::move(names.value));
+        resources = std::get<std::vector<std::string>>(std::move(wanted.what));
         std::ranges::sort(resources);
         resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
         several = resources.size() != 1;
@@ -224,7 +239,7 @@ validation checked_request::check(const config& rules, milliseconds longest) {
             resources.clear();
         }
     }
-    if (validation valid = pool_size ? check_slots(*this, rules)
+    if (validation valid = pool      ? check_slots(*this, rules)
                            : several ? check_several(*this, rules)
                                      : check_one(*this);
         !valid) {

@@ -8,8 +8,8 @@
 #include <redlock/lock_manager.hpp>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +26,7 @@ struct checked_request : lock_request {
     validation check(const config& rules, std::chrono::milliseconds longest);
 
     std::string resource;               ///< readable name of the lock; of slots: the pool
+    std::optional<slots> pool;          ///< if it wants slots
     std::vector<std::string> resources; ///< if there are several: sorted, none twice
     bool default_ttl = false;           ///< a quorum with a smaller `max_ttl` may shorten it
 };
@@ -45,8 +46,8 @@ validation validate_extension(
 /// with `with`".
 validation exclusive_only(const acquire_options& options, const char* with);
 
-/// Checks the name and the size of a pool.
-validation validate_pool(std::string_view pool, std::size_t size);
+/// Checks what a query asks for: not several resources.
+validation validate_query(const target& asked);
 
 /// Returns the readable name of a lock on slots: "pool:slot:1,2".
 std::string name_of_slots(const std::string& pool, const std::vector<std::uint32_t>& numbers);

@@ -77,8 +77,8 @@ std::string_view lock::resource() const {
 std::size_t lock::slot() const {
     const std::span<const std::uint32_t> numbers = slots();
     if (numbers.empty()) {
-        throw std::logic_error("redlock::lock: slot() of a lock on a resource: only the locks of "
-                               "async_acquire_slot have one");
+        throw std::logic_error("redlock::lock: slot() of a lock on a resource: only a lock on "
+                               "redlock::slots has one");
     }
     return numbers.front();
 }
@@ -87,16 +87,25 @@ std::span<const std::uint32_t> lock::slots() const {
     return checked(handle_).slots();
 }
 
-std::string_view lock::token() const {
+std::string_view lock::secret() const {
     return checked(handle_).token();
 }
 
-std::string lock::owner() const {
-    return core::digest_of(token());
+std::string lock::owner_digest() const {
+    return core::digest_of(secret());
 }
 
-std::optional<std::uint64_t> lock::fencing_token() const {
-    return checked(handle_).fencing_token();
+std::uint64_t lock::fencing_token() const {
+    const std::optional<std::uint64_t> number = checked(handle_).fencing_token();
+    if (!number) {
+        throw std::logic_error("redlock::lock: fencing_token() of a lock without one: set "
+                               "acquire_options::fencing");
+    }
+    return *number;
+}
+
+bool lock::has_fencing_token() const {
+    return checked(handle_).fencing_token().has_value();
 }
 
 lock::executor_type lock::get_executor() const {

@@ -51,13 +51,8 @@ void lock_manager::start_acquire(
     impl->acquire(std::move(wanted), votes, std::move(done));
 }
 
-void lock_manager::start_query(impl_ptr impl, std::string resource, handler<lock_status> done) {
-    impl->query(std::move(resource), std::move(done));
-}
-
-void lock_manager::start_query_slots(
-    impl_ptr impl, std::string pool, std::size_t size, handler<pool_status> done) {
-    impl->query_slots(std::move(pool), size, std::move(done));
+void lock_manager::start_query(impl_ptr impl, target asked, handler<lock_status> done) {
+    impl->query(asked, std::move(done));
 }
 
 metrics lock_manager::get_metrics() const {

@@ -127,7 +127,7 @@ void manager_impl::acquire(
         return;
     }
     const core::lock_form form = form_of(wanted);
-    const bool named_by_key = form == core::lock_form::exclusive && !wanted.pool_size;
+    const bool named_by_key = form == core::lock_form::exclusive && !wanted.pool;
     calls::call& call = named_by_key ? calls_.add() : calls_.add(std::string(wanted.resource));
     const std::uint64_t cookie = call.cookie();
     on_cancel(
@@ -145,13 +145,13 @@ void manager_impl::acquire(
         .cookie = cookie,
         .resource = wanted.resource,
         .options = wanted.options,
-        .token = wanted.token,
-        .attaches = wanted.uses == lock_request::token_use::attach,
+        .token = wanted.secret,
+        .attaches = wanted.uses == lock_request::secret_use::attach,
         .default_ttl = wanted.default_ttl,
         .form = form,
         .resources = wanted.resources,
-        .slots = static_cast<std::uint32_t>(wanted.pool_size.value_or(0)),
-        .wants = static_cast<std::uint32_t>(wanted.wants),
+        .slots = static_cast<std::uint32_t>(wanted.pool ? wanted.pool->size : 0),
+        .wants = static_cast<std::uint32_t>(wanted.pool ? wanted.pool->count : 1),
     };
     dispatch([&](time_point now) {
         const auto name = engine().acquire(request, now);
@@ -211,55 +211,42 @@ void manager_impl::contention(std::string_view key, std::size_t waiting) {
 
 // --- Queries ------------------------------------------------------------------------------------
 
-template <typename Result>
-manager_impl::calls::call* manager_impl::begin_query(
-    const validation& valid, std::string&& resource, handler<error_code, Result>&& done) {
+void manager_impl::query(const target& asked, handler<error_code, lock_status> done) {
+    const section lock(*this);
+    const auto* const pool = std::get_if<slots>(&asked.what);
+    const auto* const one = std::get_if<std::string>(&asked.what);
+    std::string resource = pool != nullptr ? pool->pool : one != nullptr ? *one : std::string();
+    const validation valid = validate_query(asked);
     if (!valid) {
         refuse(nullptr, resource, to_string(valid.error()));
     }
     if (!valid || !engine().running()) {
-        complete(
-            io(), std::move(done), valid ? why_not_running() : errc::invalid_argument, Result());
-        return nullptr;
+        complete(io(), std::move(done), valid ? why_not_running() : errc::invalid_argument, {});
+        return;
     }
     calls::call& call = calls_.add(std::move(resource));
     on_cancel(done, without_effects, [this, cookie = call.cookie()](std::uint64_t) {
         if (calls::call* const found = calls_.find(cookie)) {
             observer_.query_ended(found->observed, *found->resource, aborted);
-            calls_.end<Result> (*found)(io(), aborted, Result());
+            calls_.end<lock_status> (*found)(io(), aborted, lock_status());
         }
     });
-    calls::wait(call, completion<error_code, Result>(std::move(done), io()));
-    return &call;
+    calls::wait(call, completion<error_code, lock_status>(std::move(done), io()));
+    call.observed = observer_.started({.kind = operation_kind::query, .resource = *call.resource});
+    dispatch([&](time_point now) {
+        if (pool != nullptr) {
+            const auto size = static_cast<std::uint32_t>(pool->size);
+            engine().query_slots(call.cookie(), *call.resource, size, now);
+        } else {
+            engine().ask(call.cookie(), *call.resource, now);
+        }
+    });
 }
 
-void manager_impl::query(std::string resource, handler<error_code, lock_status> done) {
-    const section lock(*this);
-    const validation valid = validate_resource(resource);
-    if (calls::call* const call = begin_query(valid, std::move(resource), std::move(done))) {
-        call->observed =
-            observer_.started({.kind = operation_kind::query, .resource = *call->resource});
-        dispatch([&](time_point now) { engine().ask(call->cookie(), *call->resource, now); });
-    }
-}
-
-void manager_impl::queried(core::query& done) {
-    if (calls::call* const call = calls_.find(done.cookie)) { // else it was cancelled
-        observer_.query_ended(
-            call->observed, *call->resource, {}, &done.result, engine().majority());
-        calls_.end<lock_status> (*call)(io(), {}, std::move(done.result));
-    }
-}
-
-void manager_impl::query_slots(
-    std::string pool, std::size_t size, handler<error_code, pool_status> done) {
-    const section lock(*this);
-    const validation valid = validate_pool(pool, size);
-    if (const calls::call* const call = begin_query(valid, std::move(pool), std::move(done))) {
-        const auto slots = static_cast<std::uint32_t>(size);
-        dispatch([&](time_point now) {
-            engine().query_slots(call->cookie(), *call->resource, slots, now);
-        });
+void manager_impl::queried(std::uint64_t cookie, lock_status&& found) {
+    if (calls::call* const call = calls_.find(cookie)) { // else it was cancelled
+        observer_.query_ended(call->observed, *call->resource, {}, &found, engine().majority());
+        calls_.end<lock_status> (*call)(io(), {}, std::move(found));
     }
 }
 

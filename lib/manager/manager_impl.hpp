@@ -37,8 +37,7 @@ public:
         begin_close();
     }
     void acquire(lock_request&& given, diagnostics_sink sink, handler<error_code, lock> done);
-    void query(std::string resource, handler<error_code, lock_status> done);
-    void query_slots(std::string pool, std::size_t size, handler<error_code, pool_status> done);
+    void query(const target& asked, handler<error_code, lock_status> done);
     held_leases& leases() noexcept { return leases_; }
     metrics get_metrics() const;
     health get_health() const {
@@ -49,7 +48,7 @@ public:
 
 private:
     friend class lock_watch;
-    using calls = pending<lock, lock_status, pool_status>;
+    using calls = pending<lock, lock_status>;
 
     // engine_driver
     time_point turn_ended() override;
@@ -78,12 +77,7 @@ private:
     void removed(const core::claim& lease, release_result result) override {
         leases_.removed(lease, result);
     }
-    void queried(core::query& done) override;
-    void slots_told(std::uint64_t cookie, pool_status&& found) override {
-        if (calls::call* const call = calls_.find(cookie)) { // else it was cancelled
-            calls_.end<pool_status> (*call)(io(), {}, std::move(found));
-        }
-    }
+    void queried(std::uint64_t cookie, lock_status&& found) override;
     void heard(std::string_view key) override { watch_.release_notified(key); }
     void closed() override;
 
@@ -93,11 +87,6 @@ private:
     }
     /// Starts to end all operations.
     void begin_close();
-    /// Starts a call whose cancellation needs no reply of the engine. Returns null if it is not
-    /// valid, or the manager does not run; the handler has been posted with that error.
-    template <typename Result>
-    calls::call* begin_query(
-        const validation& valid, std::string&& resource, handler<error_code, Result>&& done);
     /// The readable name of the lock; of slots the pool.
     std::string_view resource_of(const calls::call& ended, const core::acquire_call& wanted) const;
     /// Reports the end of an acquire to the caller and to the observer.

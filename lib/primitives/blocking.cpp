@@ -1,4 +1,5 @@
 #include "blocking_wait.hpp"
+#include "virtual_thread.hpp"
 
 #include <redlock/blocking.hpp>
 
@@ -8,6 +9,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/system/system_error.hpp>
 
+#include <atomic>
+#include <stdexcept>
 #include <thread>
 
 namespace redlock { inline namespace REDLOCK_ABI {
@@ -26,17 +29,27 @@ namespace blocking {
 
 struct manager::impl {
     explicit impl(config configuration) : locks(io.get_executor(), std::move(configuration)) {}
+    impl(lock_manager made, std::shared_ptr<detail::virtual_thread> time)
+        : locks(std::move(made)),
+          virtual_time(std::move(time)) {}
 
     asio::io_context io{1};
     // Calls that begin after `async_close` still get a result.
     asio::executor_work_guard<asio::io_context::executor_type> busy{io.get_executor()};
     lock_manager locks;
     std::thread thread;
+    const std::shared_ptr<detail::virtual_thread> virtual_time; // in place of the thread
+    std::atomic<bool> ended{false};
 };
 
 manager::manager(config configuration) : impl_(std::make_shared<impl>(std::move(configuration))) {
     impl_->locks.async_run([](error_code) {});
     impl_->thread = std::thread([&io = impl_->io] { io.run(); });
+}
+
+manager::manager(lock_manager locks, std::shared_ptr<detail::virtual_thread> time)
+    : impl_(std::make_shared<impl>(std::move(locks), std::move(time))) {
+    impl_->locks.async_run([](error_code) {});
 }
 
 manager::~manager() {
@@ -45,7 +58,10 @@ manager::~manager() {
     }
     impl_->locks.async_close([](error_code) {});
     impl_->busy.reset();
-    impl_->thread.join();
+    if (impl_->thread.joinable()) {
+        impl_->thread.join();
+    }
+    impl_->ended = true;
 }
 
 lock_manager& manager::async() noexcept {
@@ -53,13 +69,14 @@ lock_manager& manager::async() noexcept {
 }
 
 bool manager::on_own_thread() const noexcept {
-    return std::this_thread::get_id() == impl_->thread.get_id();
+    return impl_->virtual_time ? impl_->virtual_time->in_handler()
+                               : std::this_thread::get_id() == impl_->thread.get_id();
 }
 
 bool manager::ready(std::chrono::milliseconds timeout, std::stop_token stop) {
     const auto begin = [&](auto token) { return impl_->locks.async_ready(std::move(token)); };
     try {
-        run(begin, stop, detail::blocking_wait(timeout).end());
+        run(begin, stop, timeout);
     } catch (const boost::system::system_error& error) {
         if (error.code() != asio::error::operation_aborted || stop.stop_requested()) {
             throw;
@@ -76,12 +93,16 @@ void manager::check_may_wait(const std::stop_token& stop) const {
     if (stop.stop_requested()) {
         detail::throw_error(asio::error::operation_aborted); // before anything is sent
     }
-    if (!impl_->thread.joinable()) { // the manager has ended before the mutex
+    if (impl_->ended) { // before the mutex
         detail::throw_error(errc::closed);
     }
 }
 
 void manager::on_thread(const std::function<void()>& f) {
+    if (impl_->virtual_time) {
+        f();
+        return;
+    }
     std::exception_ptr thrown;
     asio::post(impl_->io, asio::use_future([&] {
                    try {
@@ -97,9 +118,98 @@ void manager::on_thread(const std::function<void()>& f) {
 }
 
 void manager::emit(const cancellation& cancel) {
-    asio::post(impl_->io, [cancel] { cancel->emit(asio::cancellation_type::terminal); });
+    asio::post(
+        impl_->locks.get_executor(), [cancel] { cancel->emit(asio::cancellation_type::terminal); });
+}
+
+bool manager::wait(const std::function<bool(moment)>& over, time_limit limit) const {
+    if (impl_->virtual_time) {
+        return impl_->virtual_time->run_until([&] { return over(moment::min()); }, limit);
+    }
+    const auto end = detail::blocking_wait(limit ? wait_for(*limit) : wait_for::forever()).end();
+    return !end || over(*end);
+}
+
+// --- A lock -------------------------------------------------------------------------------------
+
+struct lock::state {
+    explicit state(const manager& owner) : locks(owner) {}
+
+    manager locks; // may end before
+    redlock::lock handle;
+    std::stop_source lost;
+};
+
+lock::lock() noexcept = default;
+lock::lock(std::unique_ptr<state> made) noexcept : state_(std::move(made)) {}
+lock::lock(lock&& other) noexcept = default;
+
+lock& lock::operator=(lock&& other) noexcept {
+    if (this != &other) {
+        const lock old(std::move(*this));
+        state_ = std::move(other.state_);
+    }
+    return *this;
+}
+
+lock::~lock() {
+    if (!state_ || !state_->handle.valid() || state_->locks.on_own_thread()) {
+        return; // the handle releases in the background
+    }
+    try {
+        release();
+    } catch (...) { // NOLINT(bugprone-empty-catch): closed, or no memory: the lease expires
+    }
+}
+
+redlock::lock& lock::async() {
+    if (!state_) {
+        throw std::logic_error("redlock::blocking::lock: it is empty (never acquired, or moved "
+                               "from)");
+    }
+    return state_->handle;
+}
+
+extend_result lock::extend(std::chrono::milliseconds ttl) {
+    redlock::lock& mine = async();
+    return state_->locks.call([&](auto token) { return mine.async_extend(ttl, std::move(token)); });
+}
+
+release_result lock::release() {
+    redlock::lock& mine = async();
+    return state_->locks.call([&](auto token) { return mine.async_release(std::move(token)); });
+}
+
+bool lock::held() const noexcept {
+    return state_ && state_->handle.held();
+}
+
+std::stop_token lock::lost() const {
+    return state_ ? state_->lost.get_token() : std::stop_token();
+}
+
+std::uint64_t lock::fencing_token() {
+    return async().fencing_token();
+}
+
+std::string_view lock::secret() {
+    return async().secret();
+}
+
+lock manager::acquire(target wanted, acquire_options options, std::stop_token stop) {
+    auto made = std::make_unique<lock::state>(*this);
+    made->handle = call(
+        [&](auto token) {
+            return async().async_acquire(std::move(wanted), options, std::move(token));
+        },
+        std::move(stop));
+    made->handle.async_wait_lost([lost = made->lost](error_code failure, loss_reason) mutable {
+        if (!failure) {
+            lost.request_stop();
+        }
+    });
+    return lock(std::move(made));
 }
 
 } // namespace blocking
-
 }} // namespace redlock::REDLOCK_ABI

@@ -12,10 +12,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
-namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 namespace asio = boost::asio;
 
@@ -28,10 +29,16 @@ std::uint64_t this_thread() noexcept {
     return mine;
 }
 
+acquire_options for_readers(acquire_options options) noexcept {
+    options.mode = lock_mode::shared;
+    options.fencing = false;
+    return options;
+}
+
 } // namespace
 
 /// The threads of this process that use the mutex. All but `guard` with the guard held.
-struct mutex::state {
+struct blocking_mutex::state {
     explicit state(asio::any_io_executor manager) : executor(std::move(manager)) {}
 
     struct threads {
@@ -105,41 +112,43 @@ struct mutex::state {
     diagnostics last_attempt;
 };
 
-mutex::mutex(manager& owner, std::string resource, acquire_options options)
+blocking_mutex::blocking_mutex(
+    blocking::manager& owner, std::string resource, acquire_options options, bool readers)
     : manager_(owner),
       resource_(std::move(resource)),
-      options_(options),
+      options_([&] {
+          options.mode = readers ? lock_mode::exclusive : options.mode;
+          return options;
+      }()),
       state_(std::make_shared<state>(owner.async().get_executor())) {
-    detail::shared_manager(owner.async()).require(resource_, options_);
-}
-
-mutex::~mutex() = default;
-
-void shared_mutex::check_readers(manager& owner, acquire_options options) const {
-    options.mode = lock_mode::shared;
-    options.fencing = false;
-    detail::shared_manager(owner.async()).require(resource(), options);
-}
-
-void mutex::lock_as(entry how, const std::stop_token& stop) {
-    if (const error_code error = take(how, wait_for::contention(options_.wait), stop)) {
-        std::rethrow_exception(detail::explained(error, last_attempt()));
+    const shared_manager locks(owner.async());
+    locks.require(resource_, options_);
+    if (readers) {
+        locks.require(resource_, for_readers(options_));
     }
 }
 
-bool mutex::try_lock_as(entry how, wait_for limit, const std::stop_token& stop) {
+blocking_mutex::~blocking_mutex() = default;
+
+void blocking_mutex::lock(entry how, const std::stop_token& stop) {
+    if (const error_code error = take(how, wait_for::contention(options_.wait), stop)) {
+        std::rethrow_exception(explained(error, last_attempt()));
+    }
+}
+
+bool blocking_mutex::try_lock(entry how, wait_for limit, const std::stop_token& stop) {
     const error_code error = take(how, limit, stop);
     if (error == errc::would_deadlock && !manager_.on_own_thread()) {
         return false; // this thread has the mutex
     }
-    return detail::is_acquired(error, last_attempt());
+    return is_acquired(error, last_attempt());
 }
 
-error_code mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
+error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
     if (manager_.on_own_thread()) {
         return errc::would_deadlock;
     }
-    const detail::blocking_wait wait(limit);
+    const blocking_wait wait(limit);
     state& mine = *state_;
     const auto refused = [&](errc error, const char* why) {
         mine.last_attempt = {};
@@ -167,11 +176,7 @@ error_code mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
             }
             ++mine.of(how).inside;
         }
-        acquire_options options = options_;
-        if (how == entry::shared) {
-            options.mode = lock_mode::shared;
-            options.fencing = false;
-        }
+        acquire_options options = how == entry::shared ? for_readers(options_) : options_;
         options.wait = wait.for_masters();
         try {
             diagnostics why;
@@ -219,7 +224,7 @@ error_code mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
     }
 }
 
-void mutex::unlock_as(entry how) noexcept {
+void blocking_mutex::unlock(entry how) noexcept {
     state& mine = *state_;
     redlock::lock ended;
     {
@@ -246,12 +251,12 @@ void mutex::unlock_as(entry how) noexcept {
     mine.leave(how);
 }
 
-bool mutex::held() const noexcept {
+bool blocking_mutex::held() const noexcept {
     const std::lock_guard lock(state_->guard);
     return !state_->leases.empty() && !state_->overdue();
 }
 
-time_point mutex::deadline() const noexcept {
+time_point blocking_mutex::deadline() const noexcept {
     const std::lock_guard lock(state_->guard);
     std::pair last(false, time_point::min());
     for (const redlock::lock& one : state_->leases) {
@@ -260,7 +265,7 @@ time_point mutex::deadline() const noexcept {
     return last.second;
 }
 
-std::chrono::nanoseconds mutex::remaining() const noexcept {
+std::chrono::nanoseconds blocking_mutex::remaining() const noexcept {
     const std::lock_guard lock(state_->guard);
     std::chrono::nanoseconds longest = std::chrono::nanoseconds::zero();
     for (const redlock::lock& one : state_->leases) {
@@ -269,26 +274,28 @@ std::chrono::nanoseconds mutex::remaining() const noexcept {
     return longest;
 }
 
-std::optional<std::uint64_t> mutex::fencing_token() const {
+std::uint64_t blocking_mutex::fencing_token() const {
     const std::lock_guard lock(state_->guard);
-    return state_->alone.inside > 0 && !state_->leases.empty()
-               ? state_->leases.front().fencing_token()
-               : std::nullopt;
+    if (state_->alone.inside == 0 || state_->leases.empty()) {
+        throw std::logic_error("redlock: fencing_token() of a mutex that is not locked, or by a "
+                               "reader");
+    }
+    return state_->leases.front().fencing_token();
 }
 
-std::stop_token mutex::lost() const {
+std::stop_token blocking_mutex::lost() const {
     const std::lock_guard lock(state_->guard);
     return state_->lost.get_token();
 }
 
-std::optional<release_result> mutex::last_release() const {
+std::optional<release_result> blocking_mutex::last_release() const {
     const std::lock_guard lock(state_->guard);
     return state_->last_release;
 }
 
-diagnostics mutex::last_attempt() const {
+diagnostics blocking_mutex::last_attempt() const {
     const std::lock_guard lock(state_->guard);
     return state_->last_attempt;
 }
 
-}}} // namespace redlock::REDLOCK_ABI::blocking
+}}} // namespace redlock::REDLOCK_ABI::detail

@@ -14,7 +14,7 @@ namespace {
 constexpr std::chrono::milliseconds poll_min(10);
 
 leader_status status_of(const lock_status& found) {
-    return {found.state, found.owner, found.time_left};
+    return {found.state, found.owner_digest, found.time_left};
 }
 
 // Repeats queries until the leader changes.
@@ -56,7 +56,7 @@ private:
             error = asio::error::operation_aborted;
         }
         const bool told = found.state != lock_state::undecided;
-        if (error || (told && found.owner != seen_)) {
+        if (error || (told && found.owner_digest != seen_)) {
             finish(error, error ? leader_status() : status_of(found));
             return;
         }

@@ -26,15 +26,15 @@ public:
           done_(std::move(done), io_),
           out_(out) {}
 
-    void start(lock_manager& manager, resource_names resources, acquire_options options) {
+    void start(lock_manager& manager, target wanted, acquire_options options) {
         done_.on_cancel(strand_, weak_from_this(), &cancel);
         if (out_ == nullptr) {
             manager.async_acquire(
-                std::move(resources), options, with_diagnostics(step(&scope::acquired)));
+                std::move(wanted), options, with_diagnostics(step(&scope::acquired)));
             return;
         }
         manager.async_acquire(
-            std::move(resources),
+            std::move(wanted),
             options,
             with_diagnostics(*out_, step([](scope& me, error_code error, lock held) {
                 me.acquired(
@@ -109,14 +109,14 @@ private:
 
 void start_with_lock(
     shared_manager manager,
-    resource_names resources,
+    target wanted,
     acquire_options options,
     locked_work work,
     diagnostics_sink sink,
     asio::any_completion_handler<void(std::exception_ptr)> done) {
     const auto begun = std::make_shared<scope>(
         manager.get_executor(), std::move(work), sink.on({}), std::move(done));
-    begun->start(manager, std::move(resources), options);
+    begun->start(manager, std::move(wanted), options);
 }
 
 }}} // namespace redlock::REDLOCK_ABI::detail

@@ -62,7 +62,7 @@ MISTAKES = [
     ),
     ("a number for a name", "co_await manager.async_acquire(42);", "no matching.*async_acquire"),
     ("no name", "co_await manager.async_acquire(nullptr);", "deleted"),
-    ("a slot without the size", 'co_await manager.async_acquire_slot("pool", options);', "no matching|could not convert|no viable"),
+    ("a slot without the size", 'co_await manager.async_acquire(redlock::slots("pool"), options);', "no matching"),
     ("a ttl without a unit", "options.ttl = 10'000;", "operator=|overloaded '='"),
     ("a wait without a unit", "options.wait = 5;", "operator=|overloaded '='"),
     ("a flag for a mode", "options.mode = true;", "lock_mode"),
@@ -77,13 +77,13 @@ MISTAKES = [
     ),
     (
         "a try whose result nobody reads",
-        """redlock::blocking::timed_mutex* mutex = nullptr;
+        """redlock::blocking::mutex* mutex = nullptr;
     mutex->try_lock();""",
         NODISCARD,
     ),
     (
         "a timed try whose result nobody reads",
-        """redlock::blocking::timed_mutex* mutex = nullptr;
+        """redlock::blocking::mutex* mutex = nullptr;
     mutex->try_lock_for(5s);""",
         NODISCARD,
     ),
@@ -94,17 +94,12 @@ MISTAKES = [
         NODISCARD,
     ),
     (
-        "an acquire of redis_lock whose result nobody reads",
-        """redlock::blocking::redis_lock* mine = nullptr;
-    mine->acquire();""",
+        "a blocking lock that nobody keeps",
+        """redlock::blocking::manager* threads = nullptr;
+    threads->acquire("r");""",
         NODISCARD,
     ),
-    (
-        "a token that nobody keeps",
-        """redlock::blocking::redis_lock* mine = nullptr;
-    mine->hand_off();""",
-        NODISCARD,
-    ),
+    ("a mutex for a shared mutex", "redlock::blocking::shared_mutex* m = nullptr; redlock::blocking::mutex& one = *m;", "redlock::blocking::mutex"),
     ("a copied lock", "redlock::lock other = held;", "deleted"),
     ("a manager without an executor", "redlock::config c; redlock::lock_manager m(c);", "lock_manager"),
     ("one string for all masters", 'redlock::config c; c.masters = "redis://a,redis://b";', "operator=|overloaded '='"),

@@ -100,7 +100,7 @@ TEST_CASE("a minority's clock that is stepped forward loses its vote, not the lo
         return me.count().masters[0].healed > 0;
     });
     CHECK(me.count().masters[0].late > 0);
-    CHECK(site.masters[0].command({"GET", lock_key("r")}) == mine.token());
+    CHECK(site.masters[0].command({"GET", lock_key("r")}) == mine.secret());
     const std::uint64_t token = token_of(mine);
     CHECK(me.release(mine) == release_result::released);
     lock next = other.take("r", with_token(waiting(20s)));

@@ -106,7 +106,7 @@ private:
     void lease_lost(const redlock::core::claim& claim, redlock::loss_reason reason) override;
     void extended(const redlock::core::claim& claim, std::optional<redlock::errc> error) override;
     void removed(const redlock::core::claim& claim, redlock::release_result result) override;
-    void queried(redlock::core::query& done) override;
+    void queried(std::uint64_t, redlock::lock_status&& found) override;
     void closed() override;
 
     lease& lease_of(const redlock::core::claim& claim);

@@ -49,7 +49,7 @@ TEST_CASE("a password is given in the URL, or once for all masters, and never pr
         REQUIRE(!got->error);
         said.add(me);
         said.add(*got);
-        CHECK_FALSE(said.contains(std::string(got->lock.token())));
+        CHECK_FALSE(said.contains(std::string(got->lock.secret())));
         CHECK(me.release(got->lock) == release_result::released);
     }
     SECTION("in the configuration") {

@@ -86,7 +86,7 @@ TEST_CASE("a wait that is over ends as contended, and leaves the holder alone") 
     CHECK(waited->why.attempts >= 2);
     CHECK(mine.held());
     CHECK(other.count().held == 0);
-    const std::string token(mine.token());
+    const std::string token(mine.secret());
     for (const master_process& master : site.masters) {
         CHECK(master.command({"GET", "redlock:{r}"}) == token);
     }

@@ -57,7 +57,7 @@ TEST_CASE(
     CHECK(all_done(done.masters));
     for (const master_process& master : site.masters) {
         CHECK(exists(master, lock_key("r")));
-        CHECK(master.command({"GET", lock_key("r")}) != mine.token());
+        CHECK(master.command({"GET", lock_key("r")}) != mine.secret());
     }
     client other(site.io, how, 3);
     CHECK(other.acquire("r", once(1s))->error == errc::contended);
@@ -96,7 +96,7 @@ TEST_CASE("force_release does not touch the masters of another quorum") {
     const admin::force_result done = admin::force_release(wrong_list, "r", admin::force::at_once);
     CHECK_FALSE(done.masters[0].done);
     CHECK(contains(done.masters[0].text, "not a member of this quorum"));
-    CHECK(site.masters[0].command({"GET", lock_key("r")}) == mine.token());
+    CHECK(site.masters[0].command({"GET", lock_key("r")}) == mine.secret());
     CHECK(site.me.release(mine) == release_result::released);
 }
 

@@ -35,7 +35,7 @@ void either_protocol() {
 }
 
 std::string token_in(const redlock::lock& held) {
-    return std::string(held.token());
+    return std::string(held.secret());
 }
 
 // Whether no master is left with the lock.
@@ -59,7 +59,7 @@ TEST_CASE("a lock that is abandoned lives on with the client that attaches to it
     const acquisition_ptr theirs = other.attach("r", token);
     REQUIRE(*theirs);
     CHECK(theirs->lock.held());
-    CHECK(theirs->lock.token() == token);
+    CHECK(theirs->lock.secret() == token);
     CHECK(theirs->lock.remaining() > 8s);
     CHECK(site.me.acquire("r")->error == errc::contended);
     CHECK(other.me.extend(theirs->lock, 20s) == error_code());

@@ -61,28 +61,30 @@ TEST_CASE("blocking: slots are taken one by one and together, and a wait for the
     two_clients here;
     lock_manager& mine = here.one->async();
     lock_manager& theirs = here.two->async();
-    lock single = here.one->call(
-        [&](auto token) { return mine.async_acquire_slot("p", 3, once(), std::move(token)); });
+    lock single = here.one->call([&](auto token) {
+        return mine.async_acquire(redlock::slots("p", 3), once(), std::move(token));
+    });
     CHECK(single.held());
-    lock both = here.one->call(
-        [&](auto token) { return mine.async_acquire_slots("p", 3, 2, once(), std::move(token)); });
+    lock both = here.one->call([&](auto token) {
+        return mine.async_acquire(redlock::slots("p", 3, 2), once(), std::move(token));
+    });
     CHECK(both.slots().size() == 2);
     CHECK(
         error_of([&] {
             static_cast<void>(here.two->call([&](auto token) {
-                return theirs.async_acquire_slot("p", 3, once(), std::move(token));
+                return theirs.async_acquire(redlock::slots("p", 3), once(), std::move(token));
             }));
         })
         == errc::contended);
     CHECK(here.stopped([&](auto token) {
-        return theirs.async_acquire_slot("p", 3, patient(), std::move(token));
+        return theirs.async_acquire(redlock::slots("p", 3), patient(), std::move(token));
     }) == asio::error::operation_aborted);
     CHECK(here.stopped([&](auto token) {
-        return theirs.async_acquire_slots("p", 3, 2, patient(), std::move(token));
+        return theirs.async_acquire(redlock::slots("p", 3, 2), patient(), std::move(token));
     }) == asio::error::operation_aborted);
-    const pool_status status = here.two->call(
-        [&](auto token) { return theirs.async_query_slots("p", 3, std::move(token)); });
-    CHECK(status.held() == 3);
+    const lock_status status = here.two->call(
+        [&](auto token) { return theirs.async_query(redlock::slots("p", 3), std::move(token)); });
+    CHECK(status.count(lock_state::held) == 3);
     CHECK(here.release(both) == release_result::released);
     CHECK(here.release(single) == release_result::released);
     CHECK(here.clean());
@@ -94,10 +96,10 @@ TEST_CASE("blocking: one campaigns, is observed and resigns, and another's campa
     election theirs(here.two->async(), "leader");
     lock leads = here.one->call([&](auto token) { return mine.async_campaign(std::move(token)); });
     CHECK(leads.held());
-    CHECK(leads.fencing_token());
+    CHECK(leads.has_fencing_token());
     const leader_status seen =
         here.two->call([&](auto token) { return theirs.async_observe(std::move(token)); });
-    CHECK(seen.leader == leads.owner());
+    CHECK(seen.leader == leads.owner_digest());
     CHECK(here.stopped([&](auto token) {
         return theirs.async_campaign(std::move(token));
     }) == asio::error::operation_aborted);

@@ -36,7 +36,7 @@ take_member(blocking::manager& manager, const std::string& kind, acquire_options
     }
     if (kind == "slot") {
         return keep(manager.call([&](auto token) {
-            return locks.async_acquire_slot("p", 1, options, std::move(token));
+            return locks.async_acquire(redlock::slots("p", 1), options, std::move(token));
         }));
     }
     if (kind == "leader") {

@@ -147,7 +147,8 @@ TEST_CASE("guarded: several resources, slots and elections need no more than a l
     CHECK(site.succeeds([&](blocking::manager& manager) {
         manager.ready(10s);
         lock two = manager.call([&](auto token) {
-            return manager.async().async_acquire_slots("q", 4, 2, once(), std::move(token));
+            return manager.async().async_acquire(
+                redlock::slots("q", 4, 2), once(), std::move(token));
         });
         manager.call([&](auto token) { return two.async_extend(20s, std::move(token)); });
         return manager.call([&](auto token) { return two.async_release(std::move(token)); })
@@ -161,9 +162,9 @@ TEST_CASE("guarded: the status of a pool needs MGET") {
         manager.ready(10s);
         return manager
                    .call([&](auto token) {
-                       return manager.async().async_query_slots("p", 4, std::move(token));
+                       return manager.async().async_query(redlock::slots("p", 4), std::move(token));
                    })
-                   .free()
+                   .count(lock_state::free)
                == 4;
     };
     site.allow(minimal);

@@ -36,8 +36,8 @@ inline acquire_options with_token(acquire_options options = once()) {
 
 /// The fencing token of a lock that must have one.
 inline std::uint64_t token_of(const redlock::lock& lock) {
-    REQUIRE(lock.fencing_token().has_value());
-    return *lock.fencing_token();
+    REQUIRE(lock.has_fencing_token());
+    return lock.fencing_token();
 }
 
 // Keys of the default prefix.

@@ -9,7 +9,7 @@ TEST_CASE("guarded: a lock is taken, extended and released, and leaves the keys 
     lock mine = site.take_everywhere("r", with_token());
     CHECK(mine.held());
     for (const master_process& master : site.masters) {
-        CHECK(master.command({"GET", lock_key("r")}) == mine.token());
+        CHECK(master.command({"GET", lock_key("r")}) == mine.secret());
         CHECK(counter_on(master, "r") > 0);
         CHECK(exists(master, record_key));
         CHECK(master.keys().size() == 3);
@@ -30,7 +30,7 @@ TEST_CASE("guarded: a lock is taken, extended and released, and leaves the keys 
 TEST_CASE("guarded: without fencing there is no token and no counter") {
     quorum_fixture site(3, guarded);
     lock mine = site.take_everywhere("r");
-    CHECK_FALSE(mine.fencing_token());
+    CHECK_FALSE(mine.has_fencing_token());
     CHECK(site.masters.total_keys(fence_key_of("r")) == 0);
     CHECK(site.masters.total_keys(lock_key("r")) == 3);
     CHECK(site.me.release(mine) == release_result::released);
@@ -58,7 +58,7 @@ TEST_CASE("guarded: a client that waits in vain learns the remaining lease of th
     CHECK(*told <= 10s);
     CHECK(contains(to_string(refused->why), " left"));
     for (const master_process& master : site.masters) {
-        CHECK(master.command({"GET", lock_key("r")}) == mine.token());
+        CHECK(master.command({"GET", lock_key("r")}) == mine.secret());
     }
 }
 

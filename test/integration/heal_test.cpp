@@ -16,7 +16,7 @@ TEST_CASE("an extension puts a missing vote of a minority back, with its counter
     CHECK(site.me.extend(mine, 20s) == error_code());
     CHECK(site.eventually([&] { return healed(site.me) == 1; }));
     CHECK(site.me.count().masters[1].healed == 1);
-    CHECK(site.masters[1].command({"GET", lock_key("r")}) == mine.token());
+    CHECK(site.masters[1].command({"GET", lock_key("r")}) == mine.secret());
     CHECK(std::stoi(site.masters[1].command({"PTTL", lock_key("r")})) > 10'000);
     CHECK(counter_on(site.masters[1], "r") == token_of(mine));
     CHECK(site.me.release(mine) == release_result::released);
@@ -30,7 +30,7 @@ TEST_CASE("renewal heals by itself, also a master that was down when the lock wa
     lock mine = site.me.take("r", with_token(once(2s)));
     site.masters[2].restart();
     CHECK(site.eventually([&] {
-        return site.masters[2].command({"GET", lock_key("r")}) == mine.token();
+        return site.masters[2].command({"GET", lock_key("r")}) == mine.secret();
     }));
     CHECK(site.eventually([&] { return site.me.count().masters[2].healed == 1; }));
     CHECK(mine.held());

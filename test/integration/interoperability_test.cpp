@@ -12,7 +12,7 @@ TEST_CASE(
     std::string last;
     for (int round = 0; round < 3; ++round) {
         lock mine = site.me.take("r", once(5s));
-        const std::string token(mine.token());
+        const std::string token(mine.secret());
         CHECK(token.size() == 40);
         CHECK(std::all_of(token.begin(), token.end(), [](unsigned char c) {
             return std::isdigit(c) != 0 || (c >= 'a' && c <= 'f');
@@ -57,7 +57,7 @@ TEST_CASE("a name may be any bytes, up to the longest that is allowed") {
         lock mine = site.me.take(name);
         CHECK(mine.resource() == name);
         CHECK(site.eventually([&] { return site.masters.total_keys() == 3; }));
-        CHECK(site.masters[0].command({"GET", "redlock:{" + name + "}"}) == mine.token());
+        CHECK(site.masters[0].command({"GET", "redlock:{" + name + "}"}) == mine.secret());
         CHECK(site.me.extend(mine, 10s) == error_code());
         CHECK(site.me.release(mine) == release_result::released);
         CHECK(site.no_key_left());
@@ -78,7 +78,7 @@ TEST_CASE("a key set by hand excludes us until it expires") {
 TEST_CASE("ours excludes one set by hand, and can be released by hand with the token") {
     quorum_fixture site(3);
     lock mine = site.take_everywhere("r");
-    const std::string token(mine.token());
+    const std::string token(mine.secret());
     // The script of the Redis page on distributed locks.
     const std::string unlock = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then "
                                "return redis.call(\"del\",KEYS[1]) else return 0 end";

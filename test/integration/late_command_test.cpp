@@ -98,7 +98,7 @@ TEST_CASE("the plain protocol has no such bound: its SET is executed, and then u
 TEST_CASE("an extension that a hung master executes too late does nothing") {
     slow_site site(protocol::guarded, 200ms);
     lock mine = site.me->take("r", once_unrenewed(1s));
-    const std::string token(mine.token());
+    const std::string token(mine.secret());
     const auto watched = site.me->watch(mine);
     // A key that is older than the lease, as of a master whose clock is slow.
     site.master().command({"PERSIST", lock_key("r")});

@@ -3,7 +3,6 @@
 #include "blocking_site.hpp"
 
 #include <redlock/blocking_shared.hpp>
-#include <redlock/redis_lock.hpp>
 #include <redlock/reentrant_mutex.hpp>
 
 #include <boost/asio/detached.hpp>
@@ -36,7 +35,7 @@ std::string said_by_manager(const std::function<void(blocking::manager&)>& mista
 }
 
 // What an acquire says, without a wait.
-std::string said_by_acquire(const resource_names& names, acquire_options options = once()) {
+std::string said_by_acquire(const target& names, acquire_options options = once()) {
     return said_by_manager([&](blocking::manager& locks) {
         locks
             .call([&](auto token) {
@@ -96,11 +95,6 @@ TEST_CASE("a wrong argument of an acquire is refused with the value and what is 
     options.mode = lock_mode::shared;
     CHECK_THAT(
         said_by_manager([&](blocking::manager& locks) {
-            const blocking::redis_lock readers(locks, "r", options);
-        }),
-        ContainsSubstring("mode is 'shared'; allowed: 'exclusive', with redis_lock"));
-    CHECK_THAT(
-        said_by_manager([&](blocking::manager& locks) {
             const reentrant_mutex readers(locks.async(), "r", options);
         }),
         ContainsSubstring("mode is 'shared'; allowed: 'exclusive', with reentrant_mutex"));
@@ -120,7 +114,8 @@ TEST_CASE("a wrong argument of an acquire is refused with the value and what is 
         said_by_manager([](blocking::manager& locks) {
             locks
                 .call([&](auto token) {
-                    return locks.async().async_acquire_slot("p", 0, once(), std::move(token));
+                    return locks.async().async_acquire(
+                        redlock::slots("p", 0), once(), std::move(token));
                 })
                 .abandon();
         }),
@@ -146,9 +141,6 @@ TEST_CASE("the constructors of mutexes validate what they are given") {
     });
     wrong_name([](blocking::manager& locks, const char* name, acquire_options options) {
         const blocking::shared_mutex made(locks, name, options);
-    });
-    wrong_name([](blocking::manager& locks, const char* name, acquire_options options) {
-        const blocking::redis_lock made(locks, name, options);
     });
     wrong_name([](blocking::manager& locks, const char* name, acquire_options options) {
         const reentrant_mutex made(locks.async(), name, options);
@@ -181,7 +173,7 @@ TEST_CASE("masters where nobody listens, or with another password, are named wit
 
 TEST_CASE("a lock that is not there, and a number that it does not have, throw a sentence") {
     lock none;
-    CHECK_THAT(said_by([&] { none.token(); }), ContainsSubstring("check valid() first"));
+    CHECK_THAT(said_by([&] { none.secret(); }), ContainsSubstring("check valid() first"));
     CHECK_THAT(
         said_by([&] { none.async_release(asio::detached); }),
         ContainsSubstring("check valid() first"));
@@ -189,7 +181,7 @@ TEST_CASE("a lock that is not there, and a number that it does not have, throw a
     const auto locks = site.client();
     const lock mine = locks->call(
         [&](auto token) { return locks->async().async_acquire("r", once(), std::move(token)); });
-    CHECK_THAT(said_by([&] { mine.slot(); }), ContainsSubstring("async_acquire_slot"));
+    CHECK_THAT(said_by([&] { mine.slot(); }), ContainsSubstring("redlock::slots"));
     // A blocking call in a handler would wait for itself.
     const std::string said = locks->call([&](auto token) {
         return asio::async_initiate<decltype(token), void(std::string)>(

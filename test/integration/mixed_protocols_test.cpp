@@ -38,7 +38,7 @@ void excludes(protocol holder, protocol other) {
     CHECK(held.held());
     run_until(site.io, [&] { return site.masters.total_keys(lock_key("r")) == 3; });
     for (const master_process& master : site.masters) {
-        CHECK(master.command({"GET", lock_key("r")}) == held.token());
+        CHECK(master.command({"GET", lock_key("r")}) == held.secret());
         CHECK(std::stoi(master.command({"PTTL", lock_key("r")})) > 10'000);
     }
     const acquisition_ptr waits = theirs.begin("r", waiting(25s));

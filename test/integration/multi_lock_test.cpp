@@ -35,8 +35,8 @@ TEST_CASE("multi-lock: all resources have one token and one counter, and go toge
     CHECK(both.held());
     CHECK(site.eventually([&] { return site.masters.total_keys("redlock:{?}") == 6; }));
     for (const master_process& master : site.masters) {
-        CHECK(value_on(master, lock_key("a")) == both.token());
-        CHECK(value_on(master, lock_key("b")) == both.token());
+        CHECK(value_on(master, lock_key("a")) == both.secret());
+        CHECK(value_on(master, lock_key("b")) == both.secret());
     }
     CHECK(site.other.acquire("a")->error == errc::contended);
     CHECK(site.other.acquire("b")->error == errc::contended);
@@ -186,7 +186,7 @@ TEST_CASE("multi-lock: a master that forgot is healed as a whole") {
     site.masters[2].command({"DEL", lock_key("b")});
     CHECK(site.me.extend(mine, 10s) == error_code());
     CHECK(site.eventually([&] { return site.masters.total_keys("redlock:{?}") == 6; }));
-    CHECK(value_on(site.masters[2], lock_key("b")) == mine.token());
+    CHECK(value_on(site.masters[2], lock_key("b")) == mine.secret());
     CHECK(site.me.release(mine) == release_result::released);
 }
 

@@ -243,7 +243,7 @@ TEST_CASE("a lock that is held for long is warned of once, in the log as well") 
     CHECK(std::count(it.notes->story.begin(), it.notes->story.end(), "held long") == 1);
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].starts_with("redlock:{r}: held for "));
-    CHECK(warnings[0].find(mine.token()) == std::string::npos);
+    CHECK(warnings[0].find(mine.secret()) == std::string::npos);
 }
 
 TEST_CASE("an observer receives the fencing token, and never the lock's token") {
@@ -251,7 +251,7 @@ TEST_CASE("an observer receives the fencing token, and never the lock's token") 
     const lock mine = it.site.take_everywhere("r", with_token());
     CHECK(it.notes->token == mine.fencing_token());
     for (const auto& [id, one] : it.notes->pages) {
-        CHECK(to_string(one.votes).find(mine.token()) == std::string::npos);
+        CHECK(to_string(one.votes).find(mine.secret()) == std::string::npos);
     }
 }
 

@@ -12,7 +12,7 @@ TEST_CASE("a lock that is held is seen by everybody, with the time that is left"
         const lock_status status = one->query("r");
         INFO(to_string(status));
         CHECK(status.state == lock_state::held);
-        CHECK_FALSE(status.owner.empty());
+        CHECK_FALSE(status.owner_digest.empty());
         REQUIRE(status.time_left);
         CHECK(*status.time_left > 0ms);
         CHECK(*status.time_left <= 20s);
@@ -28,22 +28,22 @@ TEST_CASE("a lock that is held is seen by everybody, with the time that is left"
 TEST_CASE("the owner is the same for one holder, another for the next, and not the token") {
     quorum_fixture site(3);
     lock first = site.take_everywhere("r", once(20s));
-    const std::string token(first.token());
+    const std::string token(first.secret());
     const lock_status one = site.me.query("r");
     const lock_status again = site.me.query("r");
-    CHECK(one.owner == again.owner);
+    CHECK(one.owner_digest == again.owner_digest);
     for (const master_lock_status& each : one.masters) {
-        CHECK(each.owner == one.owner);
+        CHECK(each.owner_digest == one.owner_digest);
     }
     for (const lock_status& status : {one, again}) {
         const std::string line = to_string(status);
         CHECK(line.find(token) == std::string::npos);
         CHECK(line.find(token.substr(0, 8)) == std::string::npos);
-        CHECK(token.find(status.owner) == std::string::npos);
+        CHECK(token.find(status.owner_digest) == std::string::npos);
     }
     CHECK(site.me.release(first) == release_result::released);
     lock second = site.me.take("r", waiting(10s));
     const lock_status next = site.me.query("r");
     CHECK(next.state == lock_state::held);
-    CHECK(next.owner != one.owner);
+    CHECK(next.owner_digest != one.owner_digest);
 }

@@ -106,7 +106,7 @@ TEST_CASE("an owner enters again without asking the masters, and under the same 
     const entry_ptr next = enter(site, mutex, me);
     REQUIRE(!next->error);
     CHECK(next->hold.depth() == 1);
-    CHECK(*next->hold.fencing_token() > 0);
+    CHECK(next->hold.fencing_token() > 0);
 }
 
 TEST_CASE("another owner waits until the last entry is left, however it is left") {

@@ -25,7 +25,7 @@ TEST_CASE("released after somebody else took it, a lock is stolen, and he keeps 
     lock theirs = other.take("r", once(20s));
     const auto all_theirs = [&] {
         return std::ranges::all_of(site.masters, [&](const master_process& master) {
-            return master.command({"GET", "redlock:{r}"}) == theirs.token();
+            return master.command({"GET", "redlock:{r}"}) == theirs.secret();
         });
     };
     CHECK(site.eventually(all_theirs));

@@ -15,8 +15,8 @@ TEST_CASE("several slots are taken together, or none, and wait for a release as 
     }
     const auto many = [&](named_pool& pool, std::size_t count, const acquire_options& options) {
         return begun([&](auto handler) {
-            pool.manager.async_acquire_slots(
-                pool.name, pool.size, count, options, std::move(handler));
+            pool.manager.async_acquire(
+                redlock::slots(pool.name, pool.size, count), options, std::move(handler));
         });
     };
     const auto finish_many = [&](const auto& one) { return site.finish(one)->error; };
@@ -26,18 +26,18 @@ TEST_CASE("several slots are taken together, or none, and wait for a release as 
     CHECK(two->lock.held());
     REQUIRE(two->lock.slots().size() == 2);
     CHECK(two->lock.slots()[0] < two->lock.slots()[1]);
-    CHECK(two->lock.fencing_token());
+    CHECK(two->lock.has_fencing_token());
     CHECK(
         two->lock.resource()
         == "crew:slot:" + std::to_string(two->lock.slots()[0]) + ","
                + std::to_string(two->lock.slots()[1]));
-    CHECK(site.status(mine).held() == 5);
+    CHECK(site.status(mine).count(lock_state::held) == 5);
     CHECK(site.acquire(mine)->error == errc::contended);
     CHECK(finish_many(many(mine, 2, once())) == errc::contended);
     // Less than what is wanted is not taken.
     CHECK(site.release(held[0]) == release_result::released);
     CHECK(finish_many(many(mine, 2, once())) == errc::contended);
-    CHECK(site.status(mine).held() == 4);
+    CHECK(site.status(mine).count(lock_state::held) == 4);
 
     // Each release is heard of, and the last of them makes enough.
     const auto waits = many(mine, 3, waiting(pool_site::long_wait));
@@ -70,8 +70,8 @@ TEST_CASE("two that want several slots each do not block each other") {
     std::size_t rounds = 0;
     std::size_t workers = 0;
     std::function<void(named_pool&)> work = [&](named_pool& pool) {
-        pool.manager.async_acquire_slots(
-            pool.name, pool.size, 2, waiting(60s), [&](error_code error, lock got) {
+        pool.manager.async_acquire(
+            redlock::slots(pool.name, pool.size, 2), waiting(60s), [&](error_code error, lock got) {
                 REQUIRE(!error);
                 CHECK(++inside == 1); // two pairs do not fit into three
                 if (++rounds > 60) {

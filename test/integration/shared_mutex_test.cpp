@@ -61,11 +61,11 @@ TEST_CASE("shared mutex: readers share, each with a lease of its own") {
     std::vector<lock> readers;
     for (int i = 0; i < 5; ++i) {
         readers.push_back(take_as(as::reader, i % 2 == 0 ? site.me : site.other));
-        CHECK(!readers.back().fencing_token());
+        CHECK_FALSE(readers.back().has_fencing_token());
         CHECK(readers.back().resource() == "r");
     }
     CHECK(site.eventually([&] { return site.readers_on(0) == 5; }));
-    CHECK(readers[0].token() != readers[2].token());
+    CHECK(readers[0].secret() != readers[2].secret());
     const acquisition_ptr refused = try_as(as::owner, site.other);
     CHECK(*refused == errc::contended);
     CHECK(!exists(site.masters[0], intent_key)); // it does not wait
@@ -78,7 +78,7 @@ TEST_CASE("shared mutex: readers share, each with a lease of its own") {
         INFO(to_string(found));
         CHECK(found.state == lock_state::held);
         CHECK(found.readers == 5);
-        CHECK(found.owner.empty());
+        CHECK(found.owner_digest.empty());
         CHECK(to_string(found).starts_with("held by 5 readers"));
     }
     for (std::size_t i = 1; i < readers.size(); ++i) {
@@ -114,13 +114,13 @@ TEST_CASE("shared mutex: an owner excludes readers, also after it has waited for
 TEST_CASE("shared mutex: a downgrade lets readers in and no writer, in the same lock") {
     reading_site site;
     lock held = take_as(as::owner, site.me, with_token());
-    const std::string token(held.token());
+    const std::string token(held.secret());
     const acquisition_ptr reader = begin_as(as::reader, site.other, waiting(20s));
     site.pass(50ms);
     CHECK(!reader->done);
     CHECK(downgrade(held, site.io) == error_code());
     CHECK(held.held());
-    CHECK(held.token() == token);
+    CHECK(held.secret() == token);
     REQUIRE(site.other.gets(reader));
     const acquisition_ptr writer = begin_as(as::owner, site.me, waiting(60s));
     CHECK(site.me.extend(held, 10s) == error_code());
@@ -361,7 +361,7 @@ TEST_CASE("shared mutex: readers on AB, BC and AC share, and no writer finds a m
             if (i != away) {
                 masters[away].command({"SET", lock_key("r"), "readers", "PX", "600000"});
                 masters[away].command(
-                    {"ZADD", readers_key, "9999999999999", std::string(readers[i].token())});
+                    {"ZADD", readers_key, "9999999999999", std::string(readers[i].secret())});
                 CHECK(clients[i]->extend(readers[i], 20s) == error_code());
             }
         }
@@ -456,7 +456,7 @@ TEST_CASE("shared mutex: votes that a master lost are healed, except next to the
     site.masters[2].command({"DEL", lock_key("r")});
     CHECK(site.me.extend(writer, 10s) == error_code());
     CHECK(site.eventually([&] {
-        return site.masters[2].command({"GET", lock_key("r")}) == writer.token();
+        return site.masters[2].command({"GET", lock_key("r")}) == writer.secret();
     }));
 }
 

@@ -17,7 +17,8 @@ struct named_pool {
 
 inline acquisition_ptr begin(const named_pool& pool, acquire_options options = once()) {
     return begun([&](auto handler) {
-        pool.manager.async_acquire_slot(pool.name, pool.size, options, std::move(handler));
+        pool.manager.async_acquire(
+            redlock::slots(pool.name, pool.size), options, std::move(handler));
     });
 }
 
@@ -57,10 +58,10 @@ struct pool_site : quorum_fixture {
         return granted(acquire(pool, options));
     }
     release_result release(redlock::lock& held) { return me.release(held); }
-    pool_status status(const named_pool& pool) {
-        std::optional<pool_status> result;
-        pool.manager.async_query_slots(
-            pool.name, pool.size, [&](error_code error, pool_status found) {
+    lock_status status(const named_pool& pool) {
+        std::optional<lock_status> result;
+        pool.manager.async_query(
+            redlock::slots(pool.name, pool.size), [&](error_code error, lock_status found) {
                 CHECK(!error);
                 result = std::move(found);
             });

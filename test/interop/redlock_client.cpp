@@ -37,7 +37,7 @@ public:
                 long wait = 0;
                 words >> wait;
                 held_[resource] = take(resource, milliseconds(ttl), milliseconds(wait));
-                return "yes " + std::string(held_[resource].token());
+                return "yes " + std::string(held_[resource].secret());
             }
             if (order == "extend") {
                 manager_.call([&](auto token) {

@@ -2,7 +2,6 @@
 #include "quorum.hpp"
 
 #include <redlock/blocking.hpp>
-#include <redlock/redis_lock.hpp>
 
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -44,7 +43,8 @@ all_operations(quorum& q, lock& held, reentrant_mutex& mutex, election& leaders)
         {"acquire a slot",
          [&q, options]() -> asio::awaitable<void> {
              std::string name = "pool";
-             static_cast<void>(co_await q.manager->async_acquire_slot(std::move(name), 3, options));
+             static_cast<void>(
+                 co_await q.manager->async_acquire(redlock::slots(std::move(name), 3), options));
          }},
         {"acquire with a token",
          [&q]() -> asio::awaitable<void> {
@@ -146,7 +146,6 @@ TEST_CASE("a stop token that was requested before a blocking call makes it send 
     std::stop_source stopped;
     stopped.request_stop();
     blocking::mutex plain(locks, "plain", patiently());
-    blocking::redis_lock redis(locks, "redis", patiently());
     const auto error_of = [](const auto& call) {
         try {
             call();
@@ -156,7 +155,10 @@ TEST_CASE("a stop token that was requested before a blocking call makes it send 
         return error_code();
     };
     CHECK(error_of([&] { plain.lock(stopped.get_token()); }) == not_begun);
-    CHECK(error_of([&] { static_cast<void>(redis.acquire(stopped.get_token())); }) == not_begun);
+    CHECK(
+        error_of(
+            [&] { static_cast<void>(locks.acquire("lock", patiently(), stopped.get_token())); })
+        == not_begun);
     CHECK(
         error_of([&] {
             static_cast<void>(locks.call(

@@ -107,8 +107,8 @@ TEST_CASE("each operation ends with an error, and reads a bounded reply, whateve
         under_attack(
             "release", [&] { return q.release(released).value() == release_result::released; });
         under_attack("slot", [&] {
-            q.manager->async_acquire_slot(
-                "pool", 3, once(), with_diagnostics(slot.why(), slot.handler()));
+            q.manager->async_acquire(
+                redlock::slots("pool", 3), once(), with_diagnostics(slot.why(), slot.handler()));
             return !q.wait(slot).error();
         });
         under_attack("attach", [&] {

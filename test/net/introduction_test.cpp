@@ -39,7 +39,7 @@ TEST_CASE("a server that says the password back does not bring it into log or he
 TEST_CASE("neither password nor token is in anything that is printed") {
     started_quorum q(guarded_by(secret), [](config& c) { c.password = secret; });
     lock held = q.acquired("r");
-    const std::string token(held.token());
+    const std::string token(held.secret());
     acquisition& refused = q.acquire("r");
     CHECK(refused.error() == errc::contended);
     loss_outcome& loss = q.begin_wait_lost(held);

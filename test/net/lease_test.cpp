@@ -60,7 +60,7 @@ TEST_CASE("the longest wait and the longest name work") {
     lock held = q.acquired(name, options);
     CHECK(held.resource() == name);
     q.run_until([&] { return q.keys() == 3; });
-    CHECK(q.masters[0].get_key("redlock:{" + name + "}") == held.token());
+    CHECK(q.masters[0].get_key("redlock:{" + name + "}") == held.secret());
     CHECK(q.release(held).value() == release_result::released);
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("a release after the loss shows the votes on the removal, not those on
         std::string key;
         q.run_until([&] {
             for (const auto& [name, value] : master.keys()) {
-                key = value == held.token() ? name : key;
+                key = value == held.secret() ? name : key;
             }
             return !key.empty();
         });

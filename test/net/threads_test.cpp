@@ -52,7 +52,7 @@ void work(lock_manager& manager, std::size_t me, int rounds, tally& count) {
         try {
             lock held = manager.async_acquire(name, options, asio::use_future).get();
             count.acquired += held.held() ? 1 : 0;
-            count.strange += held.resource() == name && held.token().size() == 40 ? 0 : 1;
+            count.strange += held.resource() == name && held.secret().size() == 40 ? 0 : 1;
             if (round % 2 == 0) {
                 held.async_extend(25s, asio::use_future).get();
             }

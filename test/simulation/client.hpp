@@ -138,7 +138,7 @@ private:
     void lease_lost(const redlock::core::claim& lease, redlock::loss_reason reason) override;
     void extended(const redlock::core::claim& lease, std::optional<redlock::errc> error) override;
     void removed(const redlock::core::claim& lease, redlock::release_result result) override;
-    void queried(redlock::core::query&) override {}
+    void queried(std::uint64_t, redlock::lock_status&&) override {}
     void closed() override;
 
     redlock::core::settings settings() const;

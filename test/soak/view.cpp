@@ -61,7 +61,7 @@ void view::add_lock(std::vector<std::string>& lines) {
     if (status.state == lock_state::held) {
         said += fmt::format(
             " by {:.6}, {} ms left",
-            status.owner,
+            status.owner_digest,
             status.time_left.value_or(std::chrono::milliseconds::zero()).count());
     }
     std::string signs;

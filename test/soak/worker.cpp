@@ -80,7 +80,7 @@ private:
         case unsafe::one_token:
             return 1;
         default:
-            return held_.fencing_token().value();
+            return held_.fencing_token();
         }
     }
 

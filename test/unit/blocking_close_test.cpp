@@ -55,7 +55,7 @@ TEST_CASE("a moment that passed however long ago is not waited for") {
     config settings;
     settings.masters = {"redis://127.0.0.1:1"}; // nobody is there
     blocking::manager manager(settings);
-    blocking::timed_mutex mutex(manager, "r");
+    blocking::mutex mutex(manager, "r");
     for (const auto end : {
              std::chrono::steady_clock::time_point::min(),
              std::chrono::steady_clock::time_point(),

@@ -114,12 +114,12 @@ TEST_CASE("text from the network cannot move the cursor") {
 TEST_CASE("a lock's status is one readable line") {
     lock_status it;
     it.state = lock_state::held;
-    it.owner = "0123456789abcdef";
+    it.owner_digest = "0123456789abcdef";
     it.time_left = 900ms;
     it.masters.resize(2);
     it.masters[0].endpoint = "a:1";
     it.masters[0].vote = vote::held;
-    it.masters[0].owner = it.owner;
+    it.masters[0].owner_digest = it.owner_digest;
     it.masters[0].time_left = 900ms;
     it.masters[1].endpoint = "b:1";
     it.masters[1].vote = vote::unreachable;

@@ -19,7 +19,6 @@ constexpr errc all[] = {
     errc::not_running,
     errc::invalid_argument,
     errc::stale_token,
-    errc::not_locked,
     errc::would_deadlock,
     errc::recursion_limit};
 
@@ -48,6 +47,7 @@ TEST_CASE(
         CHECK((code == condition::not_acquired) == not_acquired);
         CHECK((code == condition::unavailable) == unavailable);
         CHECK((code == condition::stopped) == stopped);
+        CHECK((code == condition::lost) == (one == errc::lost || one == errc::stale_token));
     }
 }
 
@@ -58,6 +58,7 @@ TEST_CASE("codes of other categories belong to no condition of ours") {
         CHECK(code != condition::not_acquired);
         CHECK(code != condition::unavailable);
         CHECK(code != condition::stopped);
+        CHECK(code != condition::lost);
     }
 }
 
@@ -69,6 +70,7 @@ TEST_CASE("conditions have names and messages") {
     CHECK(!text(condition::not_acquired).empty());
     CHECK(text(condition::not_acquired) != text(condition::unavailable));
     CHECK(text(condition::stopped) != text(condition::unavailable));
+    CHECK(text(condition::lost) != text(condition::stopped));
     CHECK(redlock::condition_category().message(9) == "unknown redlock condition 9");
 }
 

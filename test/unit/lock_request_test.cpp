@@ -11,7 +11,7 @@ using namespace redlock;
 using detail::checked_request;
 using detail::form_of;
 using detail::lock_request;
-using token_use = lock_request::token_use;
+using secret_use = lock_request::secret_use;
 using core::lock_form;
 
 config rules(protocol way) {
@@ -30,38 +30,38 @@ bool allowed(lock_request wanted, protocol way = protocol::guarded) {
 const std::string token(40, 'a');
 
 TEST_CASE("lock request: one resource") {
-    CHECK(allowed({.names = "r"}));
-    CHECK(allowed({.names = "r"}, protocol::plain));
-    CHECK(!allowed({.names = ""}));
-    CHECK(!allowed({.names = "r", .options = {.ttl = std::chrono::milliseconds(0)}}));
+    CHECK(allowed({.wanted = "r"}));
+    CHECK(allowed({.wanted = "r"}, protocol::plain));
+    CHECK(!allowed({.wanted = ""}));
+    CHECK(!allowed({.wanted = "r", .options = {.ttl = std::chrono::milliseconds(0)}}));
 }
 
 TEST_CASE("lock request: with a token of one's own there is one attempt, whatever the wait") {
     const acquire_options once{.wait = wait_for::none()};
-    CHECK(!allowed({.names = "r", .options = once, .uses = token_use::take, .token = "short"}));
-    CHECK(allowed({.names = "r", .options = once, .uses = token_use::take, .token = token}));
-    CHECK(allowed({.names = "r", .uses = token_use::take, .token = token}));
+    CHECK(!allowed({.wanted = "r", .options = once, .uses = secret_use::take, .secret = "short"}));
+    CHECK(allowed({.wanted = "r", .options = once, .uses = secret_use::take, .secret = token}));
+    CHECK(allowed({.wanted = "r", .uses = secret_use::take, .secret = token}));
     for (const wait_for wait : {wait_for(std::chrono::seconds(10)), wait_for::forever()}) {
-        for (const token_use use : {token_use::take, token_use::attach}) {
+        for (const secret_use use : {secret_use::take, secret_use::attach}) {
             checked_request wanted(
-                {.names = "r", .options = {.wait = wait}, .uses = use, .token = token});
+                {.wanted = "r", .options = {.wait = wait}, .uses = use, .secret = token});
             REQUIRE(wanted.check(rules(protocol::guarded), std::chrono::seconds(30)).has_value());
             CHECK(wanted.options.wait == wait_for::none());
         }
     }
-    CHECK(allowed({.names = "r", .uses = token_use::attach, .token = token}));
-    CHECK(!allowed({.names = "r", .uses = token_use::attach}));
+    CHECK(allowed({.wanted = "r", .uses = secret_use::attach, .secret = token}));
+    CHECK(!allowed({.wanted = "r", .uses = secret_use::attach}));
 }
 
 TEST_CASE("lock request: several resources are sorted, none is there twice") {
-    checked_request wanted({.names = {"b", "a", "c", "a"}});
+    checked_request wanted({.wanted = {"b", "a", "c", "a"}});
     CHECK(wanted.check(rules(protocol::guarded), std::chrono::seconds(30)).has_value());
     CHECK(form_of(wanted) == lock_form::all);
     CHECK(wanted.resources == std::vector<std::string>{"a", "b", "c"});
     CHECK(wanted.resource == "a, b, c");
 
     const auto several = [](std::vector<std::string> names, acquire_options options = {}) {
-        return lock_request{.names = std::move(names), .options = options};
+        return lock_request{.wanted = std::move(names), .options = options};
     };
     CHECK(!allowed(several({"a", "b"}), protocol::plain));
     CHECK(!allowed(several({"a", "b"}, {.order = fairness::fifo})));
@@ -78,12 +78,12 @@ TEST_CASE("lock request: several resources are sorted, none is there twice") {
 }
 
 TEST_CASE("lock request: several resources that are refused are named") {
-    checked_request wanted({.names = {"b", "a"}});
+    checked_request wanted({.wanted = {"b", "a"}});
     CHECK(!wanted.check(rules(protocol::plain), std::chrono::seconds(30)));
     CHECK(wanted.resource == "a, b");
 
-    checked_request many({.names = std::vector<std::string>()});
-    auto& names = std::get<std::vector<std::string>>(many.names.value);
+    checked_request many({.wanted = std::vector<std::string>()});
+    auto& names = std::get<std::vector<std::string>>(many.wanted.what);
     for (std::size_t i = 0; i < 10 * resources_max; ++i) {
         names.push_back(std::to_string(1'000'000 + i));
     }
@@ -93,7 +93,7 @@ TEST_CASE("lock request: several resources that are refused are named") {
 }
 
 TEST_CASE("lock request: a list of one resource is that resource") {
-    checked_request wanted({.names = {"a", "a"}, .options = {.order = fairness::fifo}});
+    checked_request wanted({.wanted = {"a", "a"}, .options = {.order = fairness::fifo}});
     CHECK(wanted.check(rules(protocol::plain), std::chrono::seconds(30)).has_value());
     CHECK(form_of(wanted) == lock_form::exclusive);
     CHECK(wanted.resource == "a");
@@ -102,20 +102,20 @@ TEST_CASE("lock request: a list of one resource is that resource") {
 
 TEST_CASE("lock request: a reader has no fencing token, and no place in the queue") {
     constexpr auto mode = lock_mode::shared;
-    checked_request wanted({.names = "r", .options = {.mode = mode}});
+    checked_request wanted({.wanted = "r", .options = {.mode = mode}});
     CHECK(wanted.check(rules(protocol::guarded), std::chrono::seconds(30)).has_value());
     CHECK(wanted.resource == "r");
     CHECK(form_of(wanted) == lock_form::shared);
-    CHECK(!allowed({.names = "r", .options = {.fencing = true, .mode = mode}}));
-    CHECK(!allowed({.names = "r", .options = {.order = fairness::fifo, .mode = mode}}));
-    CHECK(!allowed({.names = "r", .options = {.mode = mode}}, protocol::plain));
+    CHECK(!allowed({.wanted = "r", .options = {.fencing = true, .mode = mode}}));
+    CHECK(!allowed({.wanted = "r", .options = {.order = fairness::fifo, .mode = mode}}));
+    CHECK(!allowed({.wanted = "r", .options = {.mode = mode}}, protocol::plain));
     CHECK(!allowed(
-        {.names = "r", .options = {.mode = mode}, .uses = token_use::attach, .token = token}));
+        {.wanted = "r", .options = {.mode = mode}, .uses = secret_use::attach, .secret = token}));
 }
 
 TEST_CASE("lock request: slots of a pool") {
     const auto slots = [](std::size_t wants, std::size_t size, acquire_options options = {}) {
-        return lock_request{.names = "p", .options = options, .pool_size = size, .wants = wants};
+        return lock_request{.wanted = redlock::slots("p", size, wants), .options = options};
     };
     CHECK(allowed(slots(1, 3), protocol::plain));
     CHECK(!allowed(slots(2, 3), protocol::plain));
@@ -136,18 +136,18 @@ TEST_CASE("lock request: a refusal names the value and what is allowed") {
             checked_request(std::move(wanted)).check(rules(way), std::chrono::seconds(30)).error());
     };
     CHECK(
-        why({.names = "r", .options = {.mode = lock_mode::shared}}, protocol::plain)
+        why({.wanted = "r", .options = {.mode = lock_mode::shared}}, protocol::plain)
         == "mode is 'shared'; allowed: 'exclusive', with protocol plain");
     CHECK(
-        why({.names = "r", .options = {.fencing = true, .mode = lock_mode::shared}})
+        why({.wanted = "r", .options = {.fencing = true, .mode = lock_mode::shared}})
         == "fencing is 'on'; allowed: 'off', with mode shared");
     CHECK(
-        why({.names = "r", .options = {.order = fairness::fifo, .mode = lock_mode::shared}})
+        why({.wanted = "r", .options = {.order = fairness::fifo, .mode = lock_mode::shared}})
         == "order is 'fifo'; allowed: 'none', with mode shared");
     const acquire_options mode{.mode = static_cast<lock_mode>(7)};
     const acquire_options order{.order = static_cast<fairness>(7)};
     for (const lock_request& wanted : std::vector<lock_request>{
-             {.names = "r"}, {.names = {"a", "b"}}, {.names = "p", .pool_size = 3}}) {
+             {.wanted = "r"}, {.wanted = {"a", "b"}}, {.wanted = slots("p", 3)}}) {
         lock_request one = wanted;
         one.options = mode;
         CHECK(why(one) == "mode is 7; allowed: 0 to 1, the values of the enumeration");

@@ -26,14 +26,12 @@ struct reports_noted final : engine_callbacks {
     void lease_lost(const claim&, loss_reason) override {}
     void extended(const claim&, std::optional<errc>) override {}
     void removed(const claim&, release_result) override {}
-    void queried(query& done) override { statuses.push_back(done.result); }
-    void slots_told(std::uint64_t, pool_status&& found) override {
-        pools.push_back(std::move(found));
+    void queried(std::uint64_t, lock_status&& found) override {
+        statuses.push_back(std::move(found));
     }
 
     std::vector<std::string> lines;
     std::vector<lock_status> statuses;
-    std::vector<pool_status> pools;
 };
 
 // The votes that arrive for the claim.
@@ -108,14 +106,14 @@ TEST_CASE("slot scans: the status of a pool is reported, the scan of an acquire 
     };
     scans.ask(1, "r", 3, it.now);
     it.talk_all();
-    REQUIRE(it.host.pools.size() == 1);
+    REQUIRE(it.host.statuses.size() == 1);
     CHECK(found == nullptr);
 
     const slot_scan& mine = scans.start({1, 1}, "p:{r}:slot", 3, 1, it.now);
     it.talk_all();
     REQUIRE(found == &mine);
     CHECK(mine.found.found() == 3);
-    CHECK(it.host.pools.size() == 1);
+    CHECK(it.host.statuses.size() == 1);
 }
 
 TEST_CASE("replies: each is an answer for a claim, also the one that a broken connection keeps") {

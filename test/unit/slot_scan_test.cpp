@@ -85,9 +85,12 @@ TEST_CASE("the status of a pool has the owner that a majority has") {
     CHECK(!scan.decided()); // the status awaits all
     scan.answered(2, 0, true, array({nil, text("b")}), 1s);
     REQUIRE(scan.decided());
-    const redlock::pool_status status = scan.status(2);
-    CHECK(status.answered == 3);
-    CHECK(status.quorum == 2);
+    const redlock::lock_status status = scan.status(2);
+    CHECK(status.state == redlock::lock_state::free);
+    for (const redlock::master_lock_status& one : status.masters) {
+        CHECK(one.vote == vote::held);
+        CHECK(one.text == "1 of 2 slots are free there");
+    }
     CHECK(status.slots[0].state == redlock::lock_state::held);
     CHECK(status.slots[1].state == redlock::lock_state::free);
 }

@@ -148,15 +148,17 @@ TEST_CASE("the status of a pool reports the owner of each slot") {
     it.paths[2].hung = true;
     it.engine.query_slots(1, "r", 600, it.now());
     REQUIRE(it.run_while_not([&] { return !it.pools.empty(); }));
-    const redlock::pool_status& found = it.pools[0];
-    CHECK(found.answered == 2);
-    CHECK(found.quorum == 2);
+    const redlock::lock_status& found = it.pools[0];
+    CHECK(found.state == lock_state::free);
+    CHECK(found.masters.at(0).vote == vote::held);
+    CHECK(found.masters.at(2).vote == vote::timed_out);
+    CHECK(found.masters.at(2).endpoint == it.engine.rules().names[2]);
     REQUIRE(found.slots.size() == 600);
-    CHECK(found.held() == 1);
+    CHECK(found.count(lock_state::held) == 1);
     CHECK(found.count(lock_state::undecided) == 1);
-    CHECK(found.free() == 598);
+    CHECK(found.count(lock_state::free) == 598);
     CHECK(found.slots[mine.slots.at(0)].state == lock_state::held);
-    CHECK(found.slots[mine.slots.at(0)].owner.size() == 16);
+    CHECK(found.slots[mine.slots.at(0)].owner_digest.size() == 16);
 }
 
 TEST_CASE("a pool, its slots and a lock of the same name do not touch each other") {
@@ -180,7 +182,10 @@ TEST_CASE(
     hold(it, 1);
     it.engine.query_slots(1, "r", 2, it.now());
     REQUIRE(it.run_while_not([&] { return it.pools.size() == 1; }));
-    CHECK(it.pools[0].answered == 3);
+    const std::array said{vote::held, vote::duplicate, vote::held, vote::unreachable, vote::held};
+    for (std::size_t i = 0; i < said.size(); ++i) {
+        CHECK(it.pools[0].masters.at(i).vote == said[i]);
+    }
     CHECK(it.pools[0].slots.at(0).state == lock_state::undecided);
     CHECK(it.pools[0].slots.at(1).state == lock_state::held);
 }

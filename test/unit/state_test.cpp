@@ -134,10 +134,10 @@ TEST_CASE("an operation that is used again wants one lock, and a query has found
     CHECK(wanted.slots == 0);
     CHECK(wanted.wants == 1);
     query asked;
-    asked.result.owner = "somebody";
+    asked.result.owner_digest = "somebody";
     asked.result.masters.resize(3);
     asked.reset();
-    CHECK(asked.result.owner.empty());
+    CHECK(asked.result.owner_digest.empty());
     CHECK(asked.result.masters.empty());
 }
 

@@ -6,12 +6,14 @@
 #include "virtual_world.hpp"
 
 #include <redlock/testing.hpp>
+#include <redlock/with_lock.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -190,8 +192,8 @@ TEST_CASE("virtual time: fencing tokens grow") {
     std::uint64_t last = 0;
     for (int i = 0; i < 3; ++i) {
         const lock held = take(quorum, i == 1 ? quorum.add_manager() : quorum.manager(), options);
-        CHECK(held.fencing_token().value() > last);
-        last = *held.fencing_token();
+        CHECK(held.fencing_token() > last);
+        last = held.fencing_token();
     }
 }
 
@@ -293,7 +295,114 @@ TEST_CASE("virtual time: no command overtakes another when a master answers soon
     quorum.advance(1s);
     CHECK(held[0].held());
     CHECK(!held[1].valid());
-    CHECK(quorum.master(0).command({"GET", "redlock:{r}"}) == held[0].token());
+    CHECK(quorum.master(0).command({"GET", "redlock:{r}"}) == held[0].secret());
+}
+
+TEST_CASE("virtual time: blocking calls advance it, and a lock is lost before its lease ends") {
+    virtual_quorum quorum;
+    blocking::manager manager = quorum.make_blocking_manager();
+    REQUIRE(manager.ready(10s));
+    {
+        blocking::lock mine = manager.acquire("r");
+        quorum.advance(1h);
+        CHECK(mine.held());
+        quorum.master(0).kill();
+        quorum.master(1).hang();
+        const std::stop_token lost = mine.lost();
+        REQUIRE(quorum.advance_until([&] { return lost.stop_requested(); }));
+        CHECK(quorum.now() < mine.async().deadline());
+        CHECK(quorum.keys_of("r") > 0);
+    }
+    quorum.master(0).restart();
+    quorum.master(1).resume();
+    quorum.advance(1min);
+    CHECK(quorum.keys_of("r") == 0);
+
+    quorum.occupy("r", 5s);
+    const time_point before = quorum.now();
+    blocking::mutex mutex(manager, "r");
+    CHECK(!mutex.try_lock());
+    CHECK(!mutex.try_lock_for(2s));
+    CHECK(quorum.now() - before >= 2s);
+    CHECK(quorum.now() - before < 3s);
+    mutex.lock();
+    CHECK(quorum.now() - before >= 5s);
+    CHECK(mutex.held());
+    mutex.unlock();
+    CHECK(mutex.last_release() == release_result::released);
+
+    error_code refused;
+    boost::asio::post(quorum.context(), [&] {
+        try {
+            mutex.lock();
+        } catch (const boost::system::system_error& thrown) {
+            refused = thrown.code();
+        }
+    });
+    quorum.advance(1s);
+    CHECK(refused == errc::would_deadlock);
+}
+
+TEST_CASE("virtual time: work under a slot knows its number, and loses it with the lease") {
+    virtual_quorum quorum;
+    lock_manager& manager = quorum.manager();
+    std::vector<std::size_t> numbers;
+    std::vector<error_code> ends;
+    const locked_work work = [&](lock& mine) -> boost::asio::awaitable<void> {
+        numbers.push_back(mine.slot());
+        co_await quorum.async_sleep(1h, boost::asio::use_awaitable);
+    };
+    for (int i = 0; i < 2; ++i) {
+        async_with_lock(manager, slots("p", 2), work, [&](std::exception_ptr thrown) {
+            try {
+                std::rethrow_exception(thrown);
+            } catch (const boost::system::system_error& error) {
+                ends.push_back(error.code());
+            }
+        });
+    }
+    REQUIRE(quorum.advance_until([&] { return numbers.size() == 2; }));
+    CHECK(numbers[0] + numbers[1] == 1);
+    std::optional<lock_status> status;
+    manager.async_query(slots("p", 2), [&](error_code, lock_status found) { status = found; });
+    REQUIRE(quorum.advance_until([&] { return status.has_value(); }));
+    CHECK(status->state == lock_state::held);
+    quorum.master(0).kill();
+    quorum.master(1).kill();
+    REQUIRE(quorum.advance_until([&] { return ends.size() == 2; }));
+    CHECK(ends[0] == condition::lost);
+    CHECK(ends[1] == condition::lost);
+}
+
+TEST_CASE("virtual time: a secret of one's own, and the default options") {
+    virtual_quorum quorum;
+    lock_manager& manager = quorum.manager();
+    const std::string secret(40, 'a');
+    std::optional<lock> mine;
+    const auto take = [&](error_code error, lock held) {
+        CHECK(!error);
+        mine = std::move(held);
+    };
+    manager.async_acquire_as("r", secret, take);
+    REQUIRE(quorum.advance_until([&] { return mine.has_value(); }));
+    CHECK(mine->secret() == secret);
+    mine->abandon();
+    mine.reset();
+    manager.async_attach("r", secret, take);
+    REQUIRE(quorum.advance_until([&] { return mine.has_value(); }));
+    CHECK(mine->held());
+    CHECK_FALSE(mine->has_fencing_token());
+    CHECK_THROWS_AS(mine->fencing_token(), std::logic_error);
+}
+
+TEST_CASE("virtual time: a blocking call that nothing would end says so") {
+    virtual_quorum quorum(1);
+    blocking::manager manager = quorum.make_blocking_manager();
+    blocking::lock mine = manager.acquire("r");
+    acquire_options patient;
+    patient.wait = wait_for::forever();
+    CHECK_THROWS_AS(manager.acquire("r", patient), std::logic_error);
+    CHECK(mine.held());
 }
 
 TEST_CASE("the observer and the logger may call the manager") {

@@ -245,7 +245,7 @@ public:
     std::vector<std::string> renewals; // "begun", then "renewed" or the error
     std::vector<std::pair<std::size_t, time_point>> opens;
     std::vector<redlock::lock_status> statuses;
-    std::vector<redlock::pool_status> pools;
+    std::vector<redlock::lock_status> pools;
     unsigned closings = 0;
 
 protected:
@@ -288,9 +288,8 @@ private:
     }
     void extended(const redlock::core::claim& lease, std::optional<errc> error) override;
     void removed(const redlock::core::claim& lease, release_result result) override;
-    void queried(redlock::core::query& done) override { statuses.push_back(done.result); }
-    void slots_told(std::uint64_t, redlock::pool_status&& found) override {
-        pools.push_back(std::move(found));
+    void queried(std::uint64_t, redlock::lock_status&& found) override {
+        (found.slots.empty() ? statuses : pools).push_back(std::move(found));
     }
     void closed() override { ++closings; }
 

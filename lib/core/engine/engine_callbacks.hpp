@@ -7,10 +7,10 @@
 #include "core/masters/member_list.hpp"
 #include "core/waiting/acquire_call.hpp"
 
+#include <redlock/diagnostics.hpp>
 #include <redlock/errc.hpp>
 #include <redlock/logger.hpp>
 #include <redlock/outcome.hpp>
-#include <redlock/pool_status.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +19,6 @@
 #include <string_view>
 
 namespace redlock::core {
-
-class query;
 
 class engine_callbacks {
 public:
@@ -67,9 +65,8 @@ public:
     virtual void removed(const claim& lease, release_result result) = 0;
     /// \}
 
-    virtual void queried(query& done) = 0;
-    /// The state of a pool, for `engine::query_slots`.
-    virtual void slots_told(std::uint64_t /*cookie*/, pool_status&& /*found*/) {}
+    /// What `engine::ask` or `engine::query_slots` has found.
+    virtual void queried(std::uint64_t cookie, lock_status&& found) = 0;
     /// The members of the quorum have changed.
     virtual void members_changed(const generation& /*present*/) {}
     /// A lock with a subscription may have been released.

@@ -42,7 +42,7 @@ void query::answered(
         if (answer.text == held_by_readers) {
             mine.readers = 1; // until they are counted
         } else {
-            mine.owner = digest_of(answer.text);
+            mine.owner_digest = digest_of(answer.text);
         }
         break;
     default:
@@ -85,7 +85,7 @@ void query::decide(master_set members, std::size_t quorum) {
             continue;
         }
         result.state = lock_state::held;
-        result.owner = masters[i].owner;
+        result.owner_digest = masters[i].owner_digest;
         for (const master_lock_status& one : masters) { // the largest number of a majority
             const auto as_many = [&](std::size_t j) {
                 return agrees(j) && masters[j].readers >= one.readers;
@@ -191,7 +191,7 @@ void queries::end(query& asked) {
     timers_.cancel(asked.wake);
     const auto is_member = [this](std::size_t i) { return masters_.is_member(i); };
     asked.decide(set_where(masters_.size(), is_member), masters_.majority());
-    host_.queried(asked);
+    host_.queried(asked.cookie, std::move(asked.result));
     queries_.destroy(asked);
 }
 

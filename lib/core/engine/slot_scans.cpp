@@ -88,10 +88,15 @@ void slot_scan::explain() {
     }
 }
 
-pool_status slot_scan::status(std::size_t quorum) const {
-    pool_status out;
-    out.answered = found.complete();
-    out.quorum = quorum;
+lock_status slot_scan::status(std::size_t quorum) {
+    lock_status out;
+    explain();
+    for (std::size_t i = 0; i < votes.of.size(); ++i) {
+        const bool unused = votes.of[i].said == vote::held && found.free_on(i) == slots_;
+        master_lock_status& one = out.masters.emplace_back();
+        one.vote = unused ? vote::absent : votes.of[i].said;
+        one.text = votes.text(i);
+    }
     std::vector<std::string_view> tokens;
     for (std::uint32_t i = 0; i < slots_; ++i) {
         tokens.clear();
@@ -103,6 +108,9 @@ pool_status slot_scan::status(std::size_t quorum) const {
         }
         out.slots.push_back(judge_slot(tokens, quorum));
     }
+    out.state = out.count(lock_state::free) > 0         ? lock_state::free
+                : out.count(lock_state::held) == slots_ ? lock_state::held
+                                                        : lock_state::undecided;
     return out;
 }
 
@@ -249,7 +257,11 @@ void slot_scans::end_all() {
 
 void slot_scans::report(slot_scan& done) {
     timers_.cancel(done.wake);
-    host_.slots_told(done.cookie, done.status(masters_.majority()));
+    lock_status status = done.status(masters_.majority());
+    for (std::size_t i = 0; i < status.masters.size(); ++i) {
+        status.masters[i].endpoint = rules_.names[i];
+    }
+    host_.queried(done.cookie, std::move(status));
     scans_.destroy(done);
 }
 

@@ -75,7 +75,7 @@ public:
 
     /// Completes the votes for the diagnostics of an acquire that found no slot to try.
     void explain();
-    pool_status status(std::size_t quorum) const;
+    lock_status status(std::size_t quorum);
 
     void reset() {
         asked_by = {};

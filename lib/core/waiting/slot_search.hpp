@@ -7,7 +7,7 @@
 #include "core/base/backoff.hpp"
 #include "core/base/pool.hpp"
 
-#include <redlock/pool_status.hpp>
+#include <redlock/diagnostics.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,0 +1,28 @@
+// In place of the thread of a blocking manager: the virtual time of the testing kit.
+
+#pragma once
+
+#include <redlock/version.hpp>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
+
+class virtual_thread {
+public:
+    virtual_thread() = default;
+    virtual_thread(const virtual_thread&) = delete;
+    virtual_thread& operator=(const virtual_thread&) = delete;
+    virtual ~virtual_thread() = default;
+
+    /// Whether a handler is running.
+    virtual bool in_handler() const noexcept = 0;
+    /// Runs handlers until `over` is true, at most for `limit`. Returns the last result of `over`.
+    /// Throws `std::logic_error` if it would never end.
+    virtual bool run_until(
+        const std::function<bool()>& over, std::optional<std::chrono::milliseconds> limit) = 0;
+};
+
+}}} // namespace redlock::REDLOCK_ABI::detail
