@@ -1,6 +1,7 @@
 #include "admin.hpp"
 
 #include "command_line.hpp"
+#include "config/sizing.hpp"
 #include "exit_code.hpp"
 #include "hints.hpp"
 #include "json.hpp"
@@ -8,7 +9,6 @@
 #include "status.hpp"
 
 #include <redlock/admin.hpp>
-#include <redlock/sizing.hpp>
 
 #include <fmt/format.h>
 
@@ -41,7 +41,7 @@ int list(const settings& common) {
             say(fmt::format("{}: {}", one.endpoint, printable(one.text)));
         }
     }
-    const bool enough = read >= redlock::votes_needed(how.masters.size());
+    const bool enough = read >= redlock::detail::votes_needed(how.masters.size());
     session now(std::move(how));
     if (!found.resources.empty()) { // silent masters have cost their time already
         now.settle(need::all);

@@ -1,8 +1,8 @@
 #include "examine.hpp"
 
+#include "admin/connection.hpp"
 #include "hints.hpp"
 
-#include <redlock/admin.hpp>
 #include <redlock/clock.hpp>
 
 #include <fmt/format.h>
@@ -20,9 +20,9 @@
 namespace cli {
 namespace {
 
-using redlock::admin::connection;
-using redlock::admin::connection_error;
-using redlock::admin::reply;
+using redlock::detail::connection;
+using redlock::detail::connection_error;
+using redlock::detail::reply;
 
 constexpr int pings = 9;
 constexpr int clock_samples = 9;
@@ -69,7 +69,7 @@ public:
         if (out_.is_sentinel()) {
             return; // it has none of what follows
         }
-        out_.record = redlock::admin::keys_of(how, "").record;
+        out_.record = redlock::detail::keys_of(how, "").record;
         if (how.protocol == redlock::protocol::guarded) {
             read_record(other);
         }
@@ -147,7 +147,7 @@ private:
     void try_permissions() {
         std::random_device random;
         const std::string name = fmt::format("redlock-doctor-{:08x}{:08x}", random(), random());
-        const redlock::admin::lock_keys keys = redlock::admin::keys_of(how_, name);
+        const redlock::detail::lock_keys keys = redlock::detail::keys_of(how_, name);
         const auto& [lock, fence] = std::tie(keys.lock, keys.fence);
         const reply set = attempt("+set", true, {"SET", lock, "doctor", "NX", "PX", "2000"});
         understood("SET", set, is_ok(set));

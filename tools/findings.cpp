@@ -1,9 +1,8 @@
 #include "findings.hpp"
 
 #include "acl.hpp"
+#include "config/sizing.hpp"
 #include "hints.hpp"
-
-#include <redlock/sizing.hpp>
 
 #include <fmt/format.h>
 
@@ -26,7 +25,7 @@ bool is_local(const redlock::endpoint& where) {
 }
 
 milliseconds quarantine_of(const redlock::config& how) {
-    return std::chrono::ceil<milliseconds>(redlock::times_of(how, {}).quarantine);
+    return std::chrono::ceil<milliseconds>(redlock::detail::times_of(how, {}).quarantine);
 }
 
 // Findings on one master.

@@ -1,8 +1,7 @@
 #include "hints.hpp"
 
+#include "admin/connection.hpp"
 #include "text.hpp"
-
-#include <redlock/admin.hpp>
 
 #include <fmt/format.h>
 
@@ -22,9 +21,9 @@ bool replies_without_tls(redlock::endpoint where, redlock::config how) {
     where.password = how.password = how.password_file = {};
     where.database = 0;
     try {
-        redlock::admin::connection(where, how).ask({"PING"});
+        redlock::detail::connection(where, how).ask({"PING"});
         return true; // also an error such as NOAUTH
-    } catch (const redlock::admin::connection_error&) {
+    } catch (const redlock::detail::connection_error&) {
         return false;
     }
 }
@@ -34,8 +33,8 @@ std::vector<std::string>
 wrong_types(const redlock::endpoint& where, const redlock::config& how, std::string_view resource) {
     std::vector<std::string> out;
     try {
-        redlock::admin::connection master(where, how);
-        const redlock::admin::lock_keys keys = redlock::admin::keys_of(how, resource);
+        redlock::detail::connection master(where, how);
+        const redlock::detail::lock_keys keys = redlock::detail::keys_of(how, resource);
         const std::pair<std::string_view, std::string_view> types[] = {// as TYPE names them
                                                                        {keys.lock, "string"},
                                                                        {keys.fence, "string"},
@@ -44,8 +43,8 @@ wrong_types(const redlock::endpoint& where, const redlock::config& how, std::str
                                                                        {keys.queue, "zset"},
                                                                        {keys.queue_until, "zset"}};
         for (const auto& [key, needed] : types) {
-            const redlock::admin::reply type = master.ask({"TYPE", key});
-            if (type.what == redlock::admin::reply::kind::text && type.text != "none"
+            const redlock::detail::reply type = master.ask({"TYPE", key});
+            if (type.what == redlock::detail::reply::kind::text && type.text != "none"
                 && type.text != needed) {
                 out.push_back(fmt::format(
                     "the key {0} has the type {1}, a lock needs {2}; if no other program uses it: "
@@ -55,7 +54,7 @@ wrong_types(const redlock::endpoint& where, const redlock::config& how, std::str
                     needed));
             }
         }
-    } catch (const redlock::admin::connection_error&) { // reported by the command
+    } catch (const redlock::detail::connection_error&) { // reported by the command
         out.clear();
     }
     return out;

@@ -1,13 +1,12 @@
 #include "member_changes.hpp"
 
+#include "config/sizing.hpp"
 #include "ending.hpp"
 #include "exit_code.hpp"
 #include "hints.hpp"
 #include "members.hpp"
 #include "session.hpp"
 #include "text.hpp"
-
-#include <redlock/sizing.hpp>
 
 #include <fmt/format.h>
 
@@ -113,7 +112,8 @@ bool is_made(const redlock::health& now, const change& one, redlock::config how)
     if (one.what == action::set_max_ttl) {
         how.max_ttl = one.max_ttl;
         return is_settled(now) && now.max_ttl == one.max_ttl
-               && now.quarantine_time <= redlock::times_of(how, {}).quarantine + milliseconds(1);
+               && now.quarantine_time
+                      <= redlock::detail::times_of(how, {}).quarantine + milliseconds(1);
     }
     return is_member(now, one.master) == (one.what == action::add);
 }

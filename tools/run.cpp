@@ -1,5 +1,6 @@
 #include "run.hpp"
 
+#include "config/sizing.hpp"
 #include "ending.hpp"
 #include "exit_code.hpp"
 #include "hints.hpp"
@@ -8,8 +9,6 @@
 #include "session.hpp"
 #include "supervisor.hpp"
 #include "terminating_signals.hpp"
-
-#include <redlock/sizing.hpp>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -388,7 +387,7 @@ private:
                        || one.vote == redlock::vote::owned_by_other;
             });
         return session_->manager.get_health().protocol == redlock::protocol::plain
-               || static_cast<std::size_t>(without) >= redlock::votes_needed(votes.size());
+               || static_cast<std::size_t>(without) >= redlock::detail::votes_needed(votes.size());
     }
 
     int finish() {

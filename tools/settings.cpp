@@ -1,8 +1,7 @@
 #include "settings.hpp"
 
+#include "config/sizing.hpp"
 #include "exit_code.hpp"
-
-#include <redlock/sizing.hpp>
 
 #include <fmt/format.h>
 
@@ -240,7 +239,8 @@ milliseconds ttl_of(milliseconds given, const redlock::config& config) {
         return given;
     }
     // A lock whose holder crashes just after the acquire lives for its ttl.
-    return std::chrono::duration_cast<milliseconds>(redlock::times_of(config, {}).crash_longest);
+    return std::chrono::duration_cast<milliseconds>(
+        redlock::detail::times_of(config, {}).crash_longest);
 }
 
 redlock::acquire_options

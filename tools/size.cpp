@@ -1,10 +1,9 @@
 #include "size.hpp"
 
 #include "command_line.hpp"
+#include "config/sizing.hpp"
 #include "exit_code.hpp"
 #include "json.hpp"
-
-#include <redlock/sizing.hpp>
 
 #include <fmt/format.h>
 
@@ -41,12 +40,12 @@ std::string roughly(double seconds) {
     return duration_text(milliseconds(std::llround(std::round(seconds / unit) * unit * 1'000)));
 }
 
-std::string whole(redlock::lease_times::duration time) {
+std::string whole(redlock::detail::lease_times::duration time) {
     return duration_text(std::chrono::round<milliseconds>(time));
 }
 
-json json_of_times(const redlock::lease_times& times) {
-    const auto ms = [](redlock::lease_times::duration time) {
+json json_of_times(const redlock::detail::lease_times& times) {
+    const auto ms = [](redlock::detail::lease_times::duration time) {
         return std::chrono::duration<double, std::milli>(time).count();
     };
     return {
@@ -62,7 +61,7 @@ json json_of_times(const redlock::lease_times& times) {
     };
 }
 
-std::string text_of_times(const redlock::lease_times& times, const size_wishes& wanted) {
+std::string text_of_times(const redlock::detail::lease_times& times, const size_wishes& wanted) {
     const std::pair<std::string, std::string> lines[] = {
         {"held for " + whole(times.held),
          fmt::format(
@@ -94,7 +93,7 @@ int size(size_wishes wanted, const settings& common) {
     options.ttl = wanted.ttl;
     options.stop_margin = wanted.stop_margin;
     require(redlock::validate(options, known), exit_code::configuration);
-    const redlock::lease_times times = redlock::times_of(known, options);
+    const redlock::detail::lease_times times = redlock::detail::times_of(known, options);
     const double down = (100 - wanted.availability) / 100;
 
     json quorums = json::array();
@@ -108,8 +107,8 @@ int size(size_wishes wanted, const settings& common) {
         "no majority",
         "in a year");
     for (const std::size_t masters : wanted.masters) {
-        const std::size_t votes = redlock::votes_needed(masters);
-        const double share = redlock::quorum_downtime(masters, down);
+        const std::size_t votes = redlock::detail::votes_needed(masters);
+        const double share = redlock::detail::quorum_downtime(masters, down);
         quorums.push_back(
             {{"masters", masters},
              {"votes_needed", votes},

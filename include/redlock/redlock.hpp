@@ -28,7 +28,6 @@
 #include <redlock/prometheus.hpp>
 #include <redlock/protocol.hpp>
 #include <redlock/reentrant_mutex.hpp>
-#include <redlock/sizing.hpp>
 #include <redlock/version.hpp>
 #include <redlock/with_diagnostics.hpp>
 #include <redlock/with_lock.hpp>

@@ -1,5 +1,6 @@
 #include "config/settings_of.hpp"
 #include "config/value_checks.hpp"
+#include "connection.hpp"
 #include "core/base/validity.hpp"
 #include "core/bytes/keys.hpp"
 #include "core/masters/member_list.hpp"
@@ -20,6 +21,10 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace admin {
 namespace {
 
 using namespace std::chrono_literals;
+
+using detail::connection;
+using detail::connection_error;
+using detail::reply;
 
 // Number of keys per SCAN: a master serves no other client during one.
 constexpr const char* scan_count = "1000";
@@ -159,7 +164,7 @@ core::recorded_list list_on(connection& master, const std::string& record_key) {
 
 // Whether the holder has no key after it, and what was done.
 std::pair<bool, std::string>
-take_from(connection& master, const lock_keys& keys, const std::string& other, force when) {
+take_from(connection& master, const detail::lock_keys& keys, const std::string& other, force when) {
     const reply seen =
         checked(master.ask({"GET", keys.lock}), "GET", {reply::kind::text, reply::kind::nothing});
     // Without a key the script is sent as well: any server can reply nil, but only Redis runs it.
@@ -218,7 +223,7 @@ force_result force_release(const config& quorum, std::string_view resource, forc
     validate(quorum).value();
     validate_resource(resource).value();
     detail::beyond("when", when, force::at_once).value();
-    const lock_keys keys = keys_of(quorum, resource);
+    const detail::lock_keys keys = detail::keys_of(quorum, resource);
     const std::string token = new_token();
     core::member_names names;
     std::ranges::transform(quorum.masters, std::back_inserter(names), detail::member_name);
@@ -239,20 +244,6 @@ force_result force_release(const config& quorum, std::string_view resource, forc
     const auto without =
         static_cast<std::size_t>(std::ranges::count(out.masters, true, &master_result::done));
     out.released = without >= core::quorum_of(members);
-    return out;
-}
-
-lock_keys keys_of(const config& quorum, std::string_view resource) {
-    const std::string& prefix = quorum.key_prefix;
-    lock_keys out;
-    core::assign_lock_key(out.lock, prefix, resource);
-    core::assign_fence_key(out.fence, prefix, resource);
-    out.readers = core::key_beside(out.fence, "readers");
-    out.intent = core::key_beside(out.fence, "intent");
-    core::assign_queue_key(out.queue, prefix, resource);
-    core::assign_tickets_key(out.queue_until, out.queue);
-    core::assign_channel(out.channel, out.lock);
-    out.record = core::record_key(prefix);
     return out;
 }
 

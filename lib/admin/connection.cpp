@@ -1,12 +1,13 @@
+#include "connection.hpp"
+
 #include "core/bytes/append_command.hpp"
+#include "core/bytes/keys.hpp"
 #include "core/bytes/resp.hpp"
 #include "core/masters/login.hpp"
 #include "core/masters/reasons.hpp"
 #include "net/open_socket.hpp"
 #include "net/settings_file.hpp"
 #include "net/tls.hpp"
-
-#include <redlock/admin.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/deferred.hpp>
@@ -30,7 +31,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace redlock { inline namespace REDLOCK_ABI { namespace admin {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 namespace {
 
 namespace asio = boost::asio;
@@ -323,4 +324,18 @@ std::optional<std::chrono::hours> connection::certificate_left() {
     return wire_->certificate_left();
 }
 
-}}} // namespace redlock::REDLOCK_ABI::admin
+lock_keys keys_of(const config& quorum, std::string_view resource) {
+    const std::string& prefix = quorum.key_prefix;
+    lock_keys out;
+    core::assign_lock_key(out.lock, prefix, resource);
+    core::assign_fence_key(out.fence, prefix, resource);
+    out.readers = core::key_beside(out.fence, "readers");
+    out.intent = core::key_beside(out.fence, "intent");
+    core::assign_queue_key(out.queue, prefix, resource);
+    core::assign_tickets_key(out.queue_until, out.queue);
+    core::assign_channel(out.channel, out.lock);
+    out.record = core::record_key(prefix);
+    return out;
+}
+
+}}} // namespace redlock::REDLOCK_ABI::detail

@@ -1,13 +1,13 @@
+#include "sizing.hpp"
+
 #include "core/base/validity.hpp"
 #include "lock_request.hpp"
 #include "settings_of.hpp"
 
-#include <redlock/sizing.hpp>
-
 #include <algorithm>
 #include <cmath>
 
-namespace redlock { inline namespace REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 std::size_t votes_needed(std::size_t masters) noexcept {
     return core::quorum_of(masters);
@@ -32,13 +32,13 @@ double quorum_downtime(std::size_t masters, double each_down) noexcept {
 }
 
 lease_times times_of(const config& configuration, const acquire_options& given) {
-    const core::settings rules = detail::settings_of(configuration);
+    const core::settings rules = settings_of(configuration);
     // Of a quorum that is founded with this configuration.
     const bool is_set = configuration.max_ttl.count() != 0;
     const std::chrono::milliseconds longest =
         is_set ? configuration.max_ttl : rules.founding_max_ttl;
     acquire_options options = given;
-    options.ttl = detail::effective_ttl(given.ttl, longest);
+    options.ttl = effective_ttl(given.ttl, longest);
     const std::chrono::milliseconds lease = options.ttl;
     const lease_times::duration ttl = lease;
     lease_times out;
@@ -54,4 +54,4 @@ lease_times times_of(const config& configuration, const acquire_options& given) 
     return out;
 }
 
-}} // namespace redlock::REDLOCK_ABI
+}}} // namespace redlock::REDLOCK_ABI::detail

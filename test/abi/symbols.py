@@ -34,11 +34,13 @@ SHARED = [
         r"^REDLOCK_\d+$",  # the name of the version itself
     )
 ]
-# In the library's own files only, although exported: the testing kit is made of it, or of nothing
-# that a program can name.
+# In the library's own files only, although exported: the testing kit and the tool are made of it, or
+# of nothing that a program can name.
 INTERNAL = re.compile(
-    r"^redlock::(?:detail::(?:checked_request|engine_driver|exclusive_only|held_leases|manager_impl|member_name"
-    r"|message_of|name_of_slots|release_watch|same_server|settings_of|validate_extension|validate_pool)"
+    r"^redlock::(?:detail::(?:check|check_extension|check_pool"
+    r"|check_resource|check_token|checked_request|connection|connection_error|engine_driver|exclusive_only|held_leases"
+    r"|keys_of|manager_impl|member_name|message_of|name_of_slots|quorum_downtime|release_watch|same_server"
+    r"|settings_of|throw_exception_from_error|times_of|to_string|unused_tls|votes_needed)"
     r"|testing::(?:memory|process|virtual_backend|virtual_world))\b"
 )
 SHORT = [

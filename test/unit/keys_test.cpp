@@ -1,10 +1,9 @@
 // Names of keys: the part that a cluster hashes, and several of them in one text.
 
+#include "admin/connection.hpp"
 #include "core/bytes/form.hpp"
 #include "core/bytes/keys.hpp"
 #include "support/test.hpp"
-
-#include <redlock/admin.hpp>
 
 namespace keys_test {
 
@@ -30,7 +29,7 @@ TEST_CASE("the part of a key that is hashed is what is in its first braces, if t
 TEST_CASE("an operator gets all names of a lock") {
     redlock::config quorum;
     quorum.key_prefix = "p:";
-    const redlock::admin::lock_keys some = redlock::admin::keys_of(quorum, "r");
+    const redlock::detail::lock_keys some = redlock::detail::keys_of(quorum, "r");
     CHECK(some.lock == "p:{r}");
     CHECK(some.fence == "p:{r}:fence");
     CHECK(some.readers == "p:{r}:readers");
@@ -40,8 +39,8 @@ TEST_CASE("an operator gets all names of a lock") {
     CHECK(some.channel == "p:{r}:free");
     CHECK(some.record == "p::epoch");
     quorum.key_prefix.clear();
-    CHECK(redlock::admin::keys_of(quorum, "r").lock == "r");
-    CHECK(redlock::admin::keys_of(quorum, "r").fence == "{r}:fence");
+    CHECK(redlock::detail::keys_of(quorum, "r").lock == "r");
+    CHECK(redlock::detail::keys_of(quorum, "r").fence == "{r}:fence");
 }
 
 TEST_CASE("keys of any length are packed and found again") {

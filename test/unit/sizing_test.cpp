@@ -1,7 +1,6 @@
 // What a number of masters and a ttl come to.
+#include "config/sizing.hpp"
 #include "virtual_quorum.hpp"
-
-#include <redlock/sizing.hpp>
 
 #include <catch2/catch_approx.hpp>
 
@@ -12,6 +11,7 @@ namespace sizing_test { namespace {
 
 using Catch::Approx;
 using namespace redlock;
+using namespace redlock::detail;
 using unit::answer;
 using unit::virtual_quorum;
 

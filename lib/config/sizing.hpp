@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstddef>
 
-namespace redlock { inline namespace REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 /// Returns the number of votes that an acquire needs: a majority of all configured masters, up or
 /// not. Thread-safe.
@@ -53,4 +53,4 @@ struct lease_times {
 /// masters is not used. Thread-safe.
 lease_times times_of(const config& configuration, const acquire_options& options);
 
-}} // namespace redlock::REDLOCK_ABI
+}}} // namespace redlock::REDLOCK_ABI::detail

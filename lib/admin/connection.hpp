@@ -1,0 +1,82 @@
+// What the library and the tool ask of one master without a manager: a blocking connection, and the
+// names of the keys of a lock.
+
+#pragma once
+
+#include <redlock/config.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
+
+/// What a lock consists of on each master.
+struct lock_keys {
+    std::string lock;        ///< string with the owner's token, or with `readers`
+    std::string fence;       ///< string with the fencing counter
+    std::string readers;     ///< sorted set of the tokens of readers
+    std::string intent;      ///< string: somebody waits for the readers, and keeps new ones out
+    std::string queue;       ///< sorted set: the fair queue
+    std::string queue_until; ///< sorted set: when the places in the queue end
+    std::string channel;     ///< of the release notifications; not a key
+    std::string record;      ///< string: the memory record of the master, the same for all locks
+};
+
+/// Returns the names of the keys and of the channel of a lock. Thread-safe.
+lock_keys keys_of(const config& quorum, std::string_view resource);
+
+/// The reply of a server.
+struct reply {
+    /// Its type.
+    enum class kind : std::uint8_t {
+        text,    ///< a string or a status
+        number,  ///< an integer
+        list,    ///< an array
+        nothing, ///< nil
+        error,   ///< an error of the server
+    };
+    kind what = kind::nothing; ///< its type
+    std::string text;          ///< also of an error
+    std::int64_t number = 0;   ///< of `number`
+    std::vector<reply> items;  ///< of `list`
+
+    /// Whether it is an error.
+    bool failed() const noexcept { return what == kind::error; }
+};
+
+/// The server cannot be reached, does not reply, or does not speak RESP.
+class connection_error : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+/// A connection to one master, for one command at a time. Connects as the library does: the same
+/// URLs, credentials, TLS and times. Replies are limited to 4 MiB and 65,536 elements.
+class connection {
+public:
+    /// Connects and logs in.
+    /// \throws connection_error
+    connection(const endpoint& master, const config& quorum);
+    ~connection();
+    connection(connection&&) noexcept;            ///< the other one is of no use afterwards
+    connection& operator=(connection&&) noexcept; ///< closes its own connection
+
+    /// Sends a command and waits for its reply, at most 2 s. An error of the server is a reply.
+    /// \throws connection_error after which the connection is of no use
+    reply ask(const std::vector<std::string_view>& words);
+
+    /// Time until the server's certificate expires; empty without TLS.
+    std::optional<std::chrono::hours> certificate_left();
+
+private:
+    class wire;
+    std::unique_ptr<wire> wire_;
+};
+
+}}} // namespace redlock::REDLOCK_ABI::detail
