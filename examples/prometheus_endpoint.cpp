@@ -7,6 +7,7 @@
 // It works under a lock now and then, so that there is something to see; end it with Ctrl-C. With
 // --check before the masters it takes one lock, asks itself for its pages, prints them and ends.
 
+#include <redlock/prometheus.hpp>
 #include <redlock/redlock.hpp>
 
 #include <boost/asio/awaitable.hpp>

@@ -5,6 +5,7 @@
 //
 // Each master is a quorum of its own here, to keep the example small; yours have three or five.
 
+#include <redlock/placement.hpp>
 #include <redlock/redlock.hpp>
 
 #include <boost/asio/awaitable.hpp>

@@ -1,6 +1,6 @@
-// Includes the library: locks on a majority of N independent Redis masters, asynchronous and
-// blocking. Only testing.hpp is not included: it belongs to redlock-testing, a library of its own
-// for tests.
+// Includes what programs that take locks need: locks on a majority of N independent Redis masters,
+// asynchronous and blocking. Include by themselves: admin.hpp, placement.hpp, prometheus.hpp, and
+// testing.hpp of redlock-testing, a library of its own for tests.
 
 #pragma once
 
@@ -8,7 +8,6 @@
 #error "redlock needs C++20: compile with -std=c++20, or cpp_std=c++20 in your Meson project"
 #endif
 
-#include <redlock/admin.hpp>
 #include <redlock/blocking.hpp>
 #include <redlock/blocking_shared.hpp>
 #include <redlock/clock.hpp>
@@ -24,8 +23,6 @@
 #include <redlock/observer.hpp>
 #include <redlock/options.hpp>
 #include <redlock/outcome.hpp>
-#include <redlock/placement.hpp>
-#include <redlock/prometheus.hpp>
 #include <redlock/protocol.hpp>
 #include <redlock/reentrant_mutex.hpp>
 #include <redlock/version.hpp>
