@@ -48,7 +48,7 @@ int list(const settings& common) {
     }
     json all = json::array();
     for (const std::string& resource : found.resources) {
-        if (const auto valid = redlock::validate_resource(resource); !valid) {
+        if (const auto valid = redlock::detail::check_resource(resource); !valid) {
             say(fmt::format(
                 "a key that is not a lock of this library: {}", in_options(valid.error())));
             continue;
@@ -101,7 +101,7 @@ constexpr std::string_view what_may_break_now =
 int force_release(const forced& wanted, const settings& common) {
     const auto& [resource, yes, at_once] = wanted;
     redlock::config how = reading_config_of(common);
-    require(redlock::validate_resource(resource), exit_code::usage);
+    require(redlock::detail::check_resource(resource), exit_code::usage);
     if (!yes && ::isatty(STDIN_FILENO) != 1) {
         throw failure(
             exit_code::usage, "cannot ask for confirmation without a terminal: add --yes");

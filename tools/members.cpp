@@ -117,7 +117,7 @@ int members(const member_wishes& wanted, const settings& common) {
         const auto changes = changes_of(wanted);
         for (const redlock::member_change& one : changes) {
             how.change = one;
-            require(redlock::validate(how), exit_code::usage);
+            require(redlock::detail::check(how), exit_code::usage);
         }
         how.change.reset();
         show(make_changes(changes, how, wanted.only_shows), how, common.json);

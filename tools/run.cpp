@@ -112,7 +112,7 @@ private:
                     duration_text(options_.grace),
                     duration_text(options_.lock.ttl / 2)));
         }
-        require(redlock::validate(out, configuration), exit_code::configuration);
+        require(redlock::detail::check(out, configuration), exit_code::configuration);
         return out;
     }
 

@@ -22,7 +22,7 @@
 namespace cli {
 namespace {
 
-std::string text_of_setting(const redlock::setting_value& value) {
+std::string text_of_setting(const redlock::detail::setting_value& value) {
     struct {
         std::string operator()(std::monostate) const { return {}; }
         std::string operator()(milliseconds it) const {
@@ -127,7 +127,7 @@ std::string password_of(const std::string& path) {
     return line;
 }
 
-std::string in_options(const redlock::invalid_value& bad) {
+std::string in_options(const redlock::detail::invalid_value& bad) {
     const std::string low = text_of_setting(bad.minimum);
     const std::string high = text_of_setting(bad.maximum);
     std::string out = fmt::format(
@@ -148,7 +148,7 @@ std::string in_options(const redlock::invalid_value& bad) {
     return bad.rule.empty() ? out : out + (low.empty() ? "; " : ", ") + bad.rule;
 }
 
-void require(const redlock::validation& valid, exit_code status) {
+void require(const redlock::detail::validation& valid, exit_code status) {
     if (!valid) {
         throw failure(status, in_options(valid.error()));
     }
@@ -204,12 +204,10 @@ redlock::config config_of(const settings& given) {
     out.tls = given.tls;
     out.tls.verify = !given.tls_insecure;
     out.client_name = given.client_name;
-    require(redlock::validate(out), exit_code::configuration);
+    require(redlock::detail::check(out), exit_code::configuration);
     // Other warnings come from doctor; a password without encryption cannot wait for that.
-    for (const redlock::config_warning one : redlock::warnings(out)) {
-        if (one == redlock::config_warning::tls_unused) {
-            say(to_string(one));
-        }
+    if (const std::string_view tls = redlock::detail::unused_tls(out); !tls.empty()) {
+        say(tls);
     }
     if (given.verbose) {
         out.log.level = redlock::log_level::info;
@@ -245,7 +243,7 @@ milliseconds ttl_of(milliseconds given, const redlock::config& config) {
 
 redlock::acquire_options
 options_of(const lock_wishes& wishes, redlock::wait_for usual, const redlock::config& config) {
-    require(redlock::validate_resource(wishes.resource), exit_code::usage);
+    require(redlock::detail::check_resource(wishes.resource), exit_code::usage);
     redlock::acquire_options out;
     out.ttl = wishes.ttl; // the library shortens the usual one to that of the quorum
     out.wait = !wishes.wait.empty()  ? parse_wait(wishes.wait)
@@ -254,7 +252,7 @@ options_of(const lock_wishes& wishes, redlock::wait_for usual, const redlock::co
     out.fencing = wishes.fencing;
     out.transferable = true; // the token is printed, or in the environment of the command
     out.order = wishes.fifo ? redlock::fairness::fifo : redlock::fairness::none;
-    require(redlock::validate(out, config), exit_code::configuration);
+    require(redlock::detail::check(out, config), exit_code::configuration);
     return out;
 }
 

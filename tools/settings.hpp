@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "config/invalid_value.hpp"
 #include "exit_code.hpp"
 #include "text.hpp"
 
@@ -45,9 +46,9 @@ std::string text_of_file(const std::string& path, std::size_t longest);
 std::string password_of(const std::string& path);
 
 /// Describes an invalid value in the terms of the tool: options, and durations as they are written.
-std::string in_options(const redlock::invalid_value& bad);
+std::string in_options(const redlock::detail::invalid_value& bad);
 /// Throws `failure` with this status if a value is invalid.
-void require(const redlock::validation& valid, exit_code status);
+void require(const redlock::detail::validation& valid, exit_code status);
 
 /// Throws `failure` with `exit_code::configuration`.
 redlock::config config_of(const settings& given);

@@ -92,7 +92,7 @@ int size(size_wishes wanted, const settings& common) {
     redlock::acquire_options options;
     options.ttl = wanted.ttl;
     options.stop_margin = wanted.stop_margin;
-    require(redlock::validate(options, known), exit_code::configuration);
+    require(redlock::detail::check(options, known), exit_code::configuration);
     const redlock::detail::lease_times times = redlock::detail::times_of(known, options);
     const double down = (100 - wanted.availability) / 100;
 

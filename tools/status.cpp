@@ -77,7 +77,7 @@ redlock::lock_status query(session& now, const std::string& resource) {
 
 void check(const std::vector<std::string>& resources) {
     for (const std::string& one : resources) {
-        require(redlock::validate_resource(one), exit_code::usage);
+        require(redlock::detail::check_resource(one), exit_code::usage);
     }
 }
 

@@ -2,14 +2,10 @@
 
 #pragma once
 
-#include <redlock/error.hpp>
 #include <redlock/logger.hpp>
 #include <redlock/observer.hpp>
 #include <redlock/options.hpp>
 #include <redlock/protocol.hpp>
-
-#include <boost/assert/source_location.hpp>
-#include <boost/system/result.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -18,7 +14,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI {
@@ -272,63 +267,21 @@ struct config {
     std::size_t contention_warning = 0;
 };
 
-/// Value or limit in an `invalid_value`: none, a duration, an integer, a number or a text.
-using setting_value =
-    std::variant<std::monostate, std::chrono::milliseconds, std::int64_t, double, std::string>;
-
-/// An invalid value and the allowed range. Use the members to format a message in your own terms,
-/// or `to_string` for the library's. Never contains a password or a token.
-struct invalid_value {
-    /// Name of the member, such as "max_ttl", "masters[1].port" or "tls.private_key_file"; or
-    /// "resource" or "token".
-    std::string field;
-    setting_value value;   ///< the value, or its size if the size is not allowed
-    std::string unit;      ///< unit of a size, such as "bytes"; empty: the value is not a size
-    setting_value minimum; ///< smallest allowed value; none: no lower limit
-    setting_value maximum; ///< largest allowed value; none: no upper limit
-
-    /// Rule that the value must meet, in addition to the range if there is one.
-    std::string rule;
-};
-
-/// Formats the value as one sentence: "max_ttl is 5 ms; allowed: 10 ms to 86400000 ms".
-std::string to_string(const invalid_value&);
-
-/// No value if everything is valid, otherwise the first error. `value()` throws
-/// `std::invalid_argument` with the text.
-using validation = boost::system::result<void, invalid_value>;
-
-/// Called by `validation::value`.
-[[noreturn]] void throw_exception_from_error(const invalid_value&, const boost::source_location&);
-
 /// Validates a configuration, as the constructor of `lock_manager` does. Does no I/O: the TLS files
 /// are not read. Thread-safe.
-validation validate(const config& config);
+/// \throws std::invalid_argument if a value is invalid; `what()` names the first one and what is
+///   allowed, such as "redlock: master_timeout is 0 ms; allowed: 1 ms to 3600000 ms". It never
+///   contains a password.
+void validate(const config& config);
 
 /// Validates `options` against the configuration of the manager, as `async_acquire` does.
 /// Thread-safe.
-validation validate(const acquire_options& options, const config& config);
+/// \throws std::invalid_argument if a value is invalid, with a text as above
+void validate(const acquire_options& options, const config& config);
 
-/// Validates the name of a resource: 1 to `resource_name_max` bytes of any value. Thread-safe.
-validation validate_resource(std::string_view resource);
-
-/// Validates the format of a lock token, as returned by `lock::token`: 40 lowercase hexadecimal
-/// digits. Thread-safe.
-validation validate_token(std::string_view lock_token);
-
-/// A valid configuration that is probably a mistake.
-enum class config_warning : std::uint8_t {
-    even_masters,         ///< one master fewer would tolerate as many failures
-    tls_unused,           ///< `config::tls` is set, but no master is `rediss://`
-    quarantine_off,       ///< `quarantine::off`
-    master_timeout_large, ///< `master_timeout` is more than half of `max_ttl`
-};
-
-/// Returns a sentence for people. The text has static lifetime.
-std::string_view to_string(config_warning) noexcept;
-
-/// Returns the warnings about a valid configuration. The manager logs them when it runs.
-/// Thread-safe.
-std::vector<config_warning> warnings(const config& config);
+/// Returns sentences about a valid configuration that is probably a mistake: an even number of
+/// masters, TLS settings without a `rediss://` master, `quarantine::off`, or a large
+/// `master_timeout`. The manager logs them when it runs. Thread-safe.
+std::vector<std::string> warnings(const config& config);
 
 }} // namespace redlock::REDLOCK_ABI

@@ -200,7 +200,7 @@ std::string new_token() {
 } // namespace
 
 held_locks list(const config& quorum) {
-    validate(quorum).value();
+    validate(quorum);
     if (quorum.key_prefix.empty()) {
         throw std::invalid_argument(
             "redlock: without a key_prefix, locks cannot be distinguished from other keys");
@@ -220,8 +220,8 @@ held_locks list(const config& quorum) {
 }
 
 force_result force_release(const config& quorum, std::string_view resource, force when) {
-    validate(quorum).value();
-    validate_resource(resource).value();
+    validate(quorum);
+    detail::check_resource(resource).value();
     detail::beyond("when", when, force::at_once).value();
     const detail::lock_keys keys = detail::keys_of(quorum, resource);
     const std::string token = new_token();

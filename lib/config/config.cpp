@@ -11,17 +11,12 @@
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI {
+namespace detail {
 
 namespace {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
-
-using detail::against;
-using detail::beyond;
-using detail::first_error;
-using detail::outside;
-using detail::without_nul;
 
 validation check_path(const std::string& path, const std::string& field) {
     // sockaddr_un has room for 108 bytes including the final zero.
@@ -45,7 +40,7 @@ validation check_address(const endpoint& where, const std::string& name) {
 }
 
 validation check_name(const std::string& name, const std::string& field) {
-    if (name.size() <= 64 && name.find_first_not_of(detail::name_letters) != std::string::npos) {
+    if (name.size() <= 64 && name.find_first_not_of(name_letters) != std::string::npos) {
         return against(field, name, "allowed: letters, digits, '-', '_' and '.'");
     }
     return name.empty() ? validation() : outside(field, name.size(), "characters", 1, 64);
@@ -58,7 +53,7 @@ validation check_user(const std::string& name, const std::string& password, std:
     return against(std::move(field), name, "a user needs a password");
 }
 
-validation check(const endpoint& where, const std::string& name) {
+validation check_endpoint(const endpoint& where, const std::string& name) {
     return first_error(
         {beyond(name + ".transport", where.transport, transport::unix_socket),
          where.transport == transport::unix_socket ? check_path(where.path, name + ".path")
@@ -75,11 +70,11 @@ validation check_masters(const std::vector<endpoint>& masters) {
     }
     for (std::size_t i = 0; i < masters.size(); ++i) {
         const std::string name = fmt::format("masters[{}]", i);
-        if (validation valid = check(masters[i], name); !valid) {
+        if (validation valid = check_endpoint(masters[i], name); !valid) {
             return valid;
         }
         for (std::size_t j = 0; j < i; ++j) {
-            if (detail::same_server(masters[i], masters[j])) {
+            if (same_server(masters[i], masters[j])) {
                 return against(
                     name,
                     to_string(masters[i]),
@@ -151,7 +146,7 @@ validation check_change(const config& config) {
         return master.empty() ? validation()
                               : against("change.master", master, "it must be empty for a founding");
     }
-    if (std::ranges::count(config.masters, master, detail::member_name) == 0) {
+    if (std::ranges::count(config.masters, master, member_name) == 0) {
         return against("change.master", master, "it must be in the list of masters, by its name");
     }
     return {};
@@ -180,23 +175,6 @@ validation check_client(const config& config) {
          check_user(config.username, config.password + config.password_file, "username")});
 }
 
-validation check(const config& config) {
-    const double factor = config.clock_drift_factor;
-    return first_error(
-        {check_masters(config.masters),
-         beyond("protocol", config.protocol, protocol::plain),
-         beyond("quarantine", config.quarantine, quarantine::off),
-         beyond("release_notifications", config.release_notifications, release_notifications::off),
-         beyond("log.level", config.log.level, log_level::off),
-         check_change(config),
-         check_times(config),
-         factor >= 0 && factor <= 0.5
-             ? validation()
-             : invalid_value{"clock_drift_factor", factor, {}, 0.0, 0.5, {}},
-         outside("key_prefix", config.key_prefix.size(), "bytes", 0, 256),
-         check_client(config)});
-}
-
 bool says_anything(const tls_options& it) {
     return !it.verify || !it.ca_file.empty() || !it.certificate_file.empty()
            || !it.server_name.empty();
@@ -213,7 +191,7 @@ std::string text_of(const setting_value& value) {
         std::string operator()(std::int64_t it) const { return fmt::format("{}", it); }
         std::string operator()(double it) const { return fmt::format("{}", it); }
         std::string operator()(const std::string& it) const {
-            return it.empty() ? "empty" : "'" + detail::printable(it) + "'";
+            return it.empty() ? "empty" : "'" + printable(it) + "'";
         }
     } to_text;
     return std::visit(to_text, value);
@@ -243,40 +221,55 @@ void throw_exception_from_error(const invalid_value& it, const boost::source_loc
     throw std::invalid_argument("redlock: " + to_string(it));
 }
 
-validation validate(const config& config) {
-    return check(config);
+validation check(const config& config) {
+    const double factor = config.clock_drift_factor;
+    return first_error(
+        {check_masters(config.masters),
+         beyond("protocol", config.protocol, protocol::plain),
+         beyond("quarantine", config.quarantine, quarantine::off),
+         beyond("release_notifications", config.release_notifications, release_notifications::off),
+         beyond("log.level", config.log.level, log_level::off),
+         check_change(config),
+         check_times(config),
+         factor >= 0 && factor <= 0.5
+             ? validation()
+             : invalid_value{"clock_drift_factor", factor, {}, 0.0, 0.5, {}},
+         outside("key_prefix", config.key_prefix.size(), "bytes", 0, 256),
+         check_client(config)});
 }
 
-std::vector<config_warning> warnings(const config& config) {
-    std::vector<config_warning> out;
-    const auto warn = [&](config_warning what, bool applies) {
+std::string_view unused_tls(const config& config) noexcept {
+    return says_anything(config.tls) && !uses_tls(config)
+               ? "tls is configured, but no master is rediss://: nothing is encrypted"
+               : std::string_view();
+}
+
+} // namespace detail
+
+void validate(const config& config) {
+    detail::check(config).value();
+}
+
+std::vector<std::string> warnings(const config& config) {
+    std::vector<std::string> out;
+    const auto warn = [&](bool applies, std::string_view text) {
         if (applies) {
-            out.push_back(what);
+            out.emplace_back(text);
         }
     };
-    warn(config_warning::even_masters, config.masters.size() % 2 == 0);
-    warn(config_warning::tls_unused, says_anything(config.tls) && !uses_tls(config));
-    warn(config_warning::quarantine_off, config.quarantine == quarantine::off);
     warn(
-        config_warning::master_timeout_large,
-        config.master_timeout * 2 > detail::max_ttl_of(config));
+        config.masters.size() % 2 == 0,
+        "an even number of masters tolerates as many failures as one less: use an odd number");
+    const std::string_view tls = detail::unused_tls(config);
+    warn(!tls.empty(), tls);
+    warn(
+        config.quarantine == quarantine::off,
+        "quarantine is off: a restarted master may grant a lock that is held");
+    warn(
+        config.master_timeout * 2 > detail::max_ttl_of(config),
+        "master_timeout is more than half of max_ttl: a silent master uses up the lease; some "
+        "round trips are enough");
     return out;
-}
-
-std::string_view to_string(config_warning what) noexcept {
-    switch (what) {
-    case config_warning::even_masters:
-        return "an even number of masters tolerates as many failures as one less: use an odd "
-               "number";
-    case config_warning::tls_unused:
-        return "tls is configured, but no master is rediss://: nothing is encrypted";
-    case config_warning::quarantine_off:
-        return "quarantine is off: a restarted master may grant a lock that is held";
-    case config_warning::master_timeout_large:
-        return "master_timeout is more than half of max_ttl: a silent master uses up the lease; "
-               "some round trips are enough";
-    }
-    return "unknown";
 }
 
 }} // namespace redlock::REDLOCK_ABI

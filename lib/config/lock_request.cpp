@@ -125,12 +125,12 @@ validation unordered(const acquire_options& options, const char* with) {
 
 validation check_one(const checked_request& wanted) {
     using secret_use = lock_request::secret_use;
-    validation valid = validate_resource(wanted.resource);
+    validation valid = check_resource(wanted.resource);
     if (!valid || wanted.uses == secret_use::none) {
         return valid;
     }
     return first_error(
-        {validate_token(wanted.secret), exclusive_only(wanted.options, "a token of your own")});
+        {check_token(wanted.secret), exclusive_only(wanted.options, "a secret of your own")});
 }
 
 validation check_several(const checked_request& wanted, const config& rules) {
@@ -144,7 +144,7 @@ validation check_several(const checked_request& wanted, const config& rules) {
         return valid;
     }
     for (const std::string& resource : wanted.resources) {
-        if (validation valid = validate_resource(resource); !valid) {
+        if (validation valid = check_resource(resource); !valid) {
             return valid;
         }
     }
@@ -153,7 +153,7 @@ validation check_several(const checked_request& wanted, const config& rules) {
 
 validation check_pool(const slots& pool) {
     return first_error(
-        {validate_resource(pool.pool), outside("size", pool.size, "", 1, slot_pool_size_max)});
+        {check_resource(pool.pool), outside("size", pool.size, "", 1, slot_pool_size_max)});
 }
 
 validation check_slots(const checked_request& wanted, const config& rules) {
@@ -185,7 +185,7 @@ milliseconds effective_ttl(milliseconds ttl, milliseconds longest) {
     return ttl == default_ttl ? std::min(milliseconds(10'000), longest) : ttl;
 }
 
-validation validate_extension(milliseconds ttl, const config& config, milliseconds longest) {
+validation check_extension(milliseconds ttl, const config& config, milliseconds longest) {
     if (validation valid = check_ttl(ttl, config, longest); !valid) {
         return valid; // its drift may be beyond what nanoseconds can hold
     }
@@ -204,12 +204,12 @@ validation exclusive_only(const acquire_options& options, const char* with) {
              with)});
 }
 
-validation validate_query(const target& asked) {
+validation check_query(const target& asked) {
     if (const auto* const pool = std::get_if<slots>(&asked.what)) {
         return check_pool(*pool);
     }
     if (const auto* const one = std::get_if<std::string>(&asked.what)) {
-        return validate_resource(*one);
+        return check_resource(*one);
     }
     const auto& names = std::get<std::vector<std::string>>(asked.what);
     return outside("resources", names.size(), "names", 1, 1);
@@ -262,20 +262,18 @@ std::string name_of_slots(const std::string& pool, const std::vector<std::uint32
     return name;
 }
 
-} // namespace detail
-
-validation validate(const acquire_options& given, const config& config) {
+validation check(const acquire_options& given, const config& config) {
     acquire_options options = given;
-    const std::chrono::milliseconds longest = detail::max_ttl_of(config);
-    options.ttl = detail::effective_ttl(given.ttl, longest);
-    return detail::check_options(options, config, longest);
+    const std::chrono::milliseconds longest = max_ttl_of(config);
+    options.ttl = effective_ttl(given.ttl, longest);
+    return check_options(options, config, longest);
 }
 
-validation validate_resource(std::string_view resource) {
-    return detail::outside("resource", resource.size(), "bytes", 1, resource_name_max);
+validation check_resource(std::string_view resource) {
+    return outside("resource", resource.size(), "bytes", 1, resource_name_max);
 }
 
-validation validate_token(std::string_view lock_token) {
+validation check_token(std::string_view lock_token) {
     constexpr std::int64_t digits = 40;
     const auto size = static_cast<std::int64_t>(lock_token.size());
     if (size == digits
@@ -284,6 +282,12 @@ validation validate_token(std::string_view lock_token) {
     }
     constexpr const char* rule = "all of them hexadecimal digits in lower case";
     return invalid_value{"token", size, "characters", digits, digits, rule};
+}
+
+} // namespace detail
+
+void validate(const acquire_options& options, const config& config) {
+    detail::check(options, config).value();
 }
 
 }} // namespace redlock::REDLOCK_ABI

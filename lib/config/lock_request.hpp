@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/bytes/form.hpp"
+#include "invalid_value.hpp"
 
 #include <redlock/lock_manager.hpp>
 
@@ -38,8 +39,8 @@ core::lock_form form_of(const checked_request& wanted) noexcept;
 std::chrono::milliseconds
 effective_ttl(std::chrono::milliseconds ttl, std::chrono::milliseconds longest);
 
-/// Checks the ttl of an extension as `validate` checks that of an acquire.
-validation validate_extension(
+/// Checks the ttl of an extension as `check` does that of an acquire.
+validation check_extension(
     std::chrono::milliseconds ttl, const config& config, std::chrono::milliseconds longest);
 
 /// Refuses readers and writers where they make no sense: "mode is 'shared'; allowed: 'exclusive',
@@ -47,7 +48,7 @@ validation validate_extension(
 validation exclusive_only(const acquire_options& options, const char* with);
 
 /// Checks what a query asks for: not several resources.
-validation validate_query(const target& asked);
+validation check_query(const target& asked);
 
 /// Returns the readable name of a lock on slots: "pool:slot:1,2".
 std::string name_of_slots(const std::string& pool, const std::vector<std::uint32_t>& numbers);

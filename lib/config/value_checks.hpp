@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <redlock/config.hpp>
+#include "invalid_value.hpp"
 
 #include <algorithm>
 #include <chrono>

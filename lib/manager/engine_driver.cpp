@@ -13,7 +13,7 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 namespace {
 
 config checked(config configuration) {
-    validate(configuration).value(); // throws
+    validate(configuration);
     if (!configuration.password_file.empty()) {
         configuration.password = net::password_of_file(configuration.password_file);
     }

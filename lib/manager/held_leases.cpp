@@ -43,7 +43,7 @@ void held_leases::extend(
         ttl = effective_ttl(*ttl, driver_.longest_ttl());
     }
     if (const validation valid =
-            ttl ? validate_extension(*ttl, driver_.configuration(), driver_.longest_ttl())
+            ttl ? check_extension(*ttl, driver_.configuration(), driver_.longest_ttl())
                 : validation();
         !valid) {
         driver_.refuse_ttl(sink.out, lease->resource(), to_string(valid.error()), *ttl);

@@ -68,8 +68,8 @@ void detail::shared_manager::require(
     if (with != nullptr) {
         exclusive_only(options, with).value();
     }
-    validate_resource(resource).value();
-    validate(options, impl_->configuration()).value();
+    check_resource(resource).value();
+    validate(options, impl_->configuration());
 }
 
 }} // namespace redlock::REDLOCK_ABI

@@ -42,8 +42,8 @@ void manager_impl::run(handler<error_code> done) {
     });
     run_.emplace(std::move(done), io());
     if (logs(log_level::warning)) {
-        for (const config_warning one : warnings(configuration())) {
-            log(log_level::warning, to_string(one));
+        for (const std::string& one : warnings(configuration())) {
+            log(log_level::warning, one);
         }
     }
     leases_.belong_to(std::static_pointer_cast<manager_impl>(shared_from_this()));
@@ -216,7 +216,7 @@ void manager_impl::query(const target& asked, handler<error_code, lock_status> d
     const auto* const pool = std::get_if<slots>(&asked.what);
     const auto* const one = std::get_if<std::string>(&asked.what);
     std::string resource = pool != nullptr ? pool->pool : one != nullptr ? *one : std::string();
-    const validation valid = validate_query(asked);
+    const validation valid = check_query(asked);
     if (!valid) {
         refuse(nullptr, resource, to_string(valid.error()));
     }
