@@ -176,7 +176,7 @@ private:
         const reply named =
             attempt("+client|setname", false, {"CLIENT", "SETNAME", "redlock-doctor"});
         understood("CLIENT SETNAME", named, is_ok(named));
-        if (how_.release_notifications == redlock::release_notifications::on) {
+        if (how_.release_notifications) {
             number_of("PUBLISH", attempt("+publish", false, {"PUBLISH", keys.channel, "doctor"}));
         }
         number_of("DEL", attempt("+del", true, {"DEL", lock, fence}));

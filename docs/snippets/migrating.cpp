@@ -22,7 +22,7 @@ redlock::config beside_others(const std::vector<std::string>& masters) {
     config.key_prefix = "";                    // the resource's name is the key
     config.max_ttl = std::chrono::seconds(30); // the longest ttl of all clients
     // Their releases notify nobody.
-    config.release_notifications = redlock::release_notifications::off;
+    config.release_notifications = false;
     return config;
 }
 

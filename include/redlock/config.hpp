@@ -8,6 +8,7 @@
 #include <redlock/protocol.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,10 +41,8 @@ struct endpoint {
 
     endpoint() = default;
 
-    // Implicit on purpose: a list of URLs is a list of masters.
-    // NOLINTBEGIN(google-explicit-constructor)
-
-    /// Constructs an endpoint from a URL. The default port is 6379, the default database 0.
+    /// Constructs an endpoint from a URL, any text that converts to `std::string_view`. The default
+    /// port is 6379, the default database 0.
     /// \code
     /// redis://[[user]:password@]host[:port][/database][?name=name]          TCP
     /// rediss://[[user]:password@]host[:port][/database][?name=name]         TLS
@@ -52,16 +51,16 @@ struct endpoint {
     /// Special characters in user and password are percent-encoded.
     /// \throws std::invalid_argument if the URL is invalid; `what()` describes the error and never
     ///   contains the password.
-    endpoint(std::string_view url);
-    /// \copydoc endpoint(std::string_view)
-    endpoint(const char* url) : endpoint(std::string_view(url)) {}
-    /// \copydoc endpoint(std::string_view)
-    endpoint(const std::string& url) : endpoint(std::string_view(url)) {}
-
-    // NOLINTEND(google-explicit-constructor)
+    template <std::convertible_to<std::string_view> Url>
+    // Implicit on purpose: a list of URLs is a list of masters.
+    // NOLINTNEXTLINE(google-explicit-constructor)
+    endpoint(const Url& url) : endpoint(parse(url)) {}
 
     /// Compares member by member. Host names are not resolved.
     friend bool operator==(const endpoint&, const endpoint&) = default;
+
+private:
+    static endpoint parse(std::string_view url);
 };
 
 /// Returns the endpoint as text for people and logs, without user and password: "10.0.0.1:6379",
@@ -92,23 +91,6 @@ enum class quarantine : std::uint8_t {
     /// Masters vote at once. Use it only for masters that are known to be new, as in tests.
     /// Otherwise it is unsafe: if a master restarts while a lock is held, a second holder may get
     /// the lock. `health` and the log report this setting.
-    off,
-};
-
-/// How waiters learn that a lock may be free.
-enum class release_notifications : std::uint8_t {
-    /// A release is published on the channel `prefix{resource}:free` of every master (with an empty
-    /// prefix: `resource:free`). Waiters subscribe to it over one additional connection to each
-    /// master.
-    ///
-    /// A notification only starts an attempt. Waiters poll as well: with a majority admitted, an
-    /// attempt starts within 2 s after the lock became free, even if no notification arrives. If
-    /// the server refuses PUBLISH, SUBSCRIBE or the channel, this costs latency only.
-    on,
-    /// Nothing is published or subscribed to. Waiters retry after `retry_delay_min` to
-    /// `retry_delay_max`. Use it for servers whose ACL or cost rules out notifications. Releases by
-    /// such a process send no notifications, so all processes that share locks should use the same
-    /// value.
     off,
 };
 
@@ -222,8 +204,19 @@ struct config {
     /// 0 to 1 h. Default: 1 ms. 0 disables local handoff.
     std::chrono::milliseconds local_handoff_time{1};
 
-    /// How waiters learn of a release. Default: on.
-    redlock::release_notifications release_notifications = release_notifications::on;
+    /// Whether a release notifies waiters. Default: true.
+    ///
+    /// true: a release is published on the channel `prefix{resource}:free` of every master (with an
+    /// empty prefix: `resource:free`). Waiters subscribe to it over one additional connection to
+    /// each master. A notification only starts an attempt. Waiters poll as well: with a majority
+    /// admitted, an attempt starts within 2 s after the lock became free, even if no notification
+    /// arrives. If the server refuses PUBLISH, SUBSCRIBE or the channel, this costs latency only.
+    ///
+    /// false: nothing is published or subscribed to. Waiters retry after `retry_delay_min` to
+    /// `retry_delay_max`. Use it for servers whose ACL or cost rules out notifications. Releases by
+    /// such a process send no notifications, so all processes that share locks should use the same
+    /// value.
+    bool release_notifications = true;
 
     /// Whether this manager founds the quorum, with `masters` as its members, if none of them
     /// belongs to one (guarded protocol). With `false` it waits for another client to do so, as a

@@ -147,7 +147,7 @@ public:
     /// Waits until the leader is not `seen` any more: another candidate leads, or none. Completes
     /// at once if this is already so, and never with `undecided`.
     ///
-    /// Retries when the leader resigns (with `release_notifications::on`), and after `poll` at the
+    /// Retries when the leader resigns (with `release_notifications`), and after `poll` at the
     /// latest. Leaders that came and went in between are not reported.
     /// \param seen a previous `leader_status::leader`; empty if there was no leader
     /// \par Completion signature

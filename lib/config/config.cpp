@@ -227,7 +227,6 @@ validation check(const config& config) {
         {check_masters(config.masters),
          beyond("protocol", config.protocol, protocol::plain),
          beyond("quarantine", config.quarantine, quarantine::off),
-         beyond("release_notifications", config.release_notifications, release_notifications::off),
          beyond("log.level", config.log.level, log_level::off),
          check_change(config),
          check_times(config),

@@ -130,7 +130,8 @@ int number_of(std::string_view url, const char* what, std::string_view text, int
 
 } // namespace
 
-endpoint::endpoint(std::string_view url) {
+endpoint endpoint::parse(std::string_view url) {
+    endpoint out;
     if (url.find("://") != url.rfind("://")) { // in a password it is %3A%2F%2F
         refuse(url, "two URLs in one; list each master by itself");
     }
@@ -151,11 +152,11 @@ endpoint::endpoint(std::string_view url) {
     const urls::url_view& view = *parsed;
     const std::string_view scheme(view.scheme().data(), view.scheme().size());
     if (scheme == "redis") {
-        transport = redlock::transport::tcp;
+        out.transport = redlock::transport::tcp;
     } else if (scheme == "rediss") {
-        transport = redlock::transport::tls;
+        out.transport = redlock::transport::tls;
     } else if (scheme == "unix") {
-        transport = redlock::transport::unix_socket;
+        out.transport = redlock::transport::unix_socket;
     } else {
         refuse(url, fmt::format("scheme '{}' is not redis, rediss or unix", shown(scheme)));
     }
@@ -174,24 +175,24 @@ endpoint::endpoint(std::string_view url) {
         refuse(url, "more than one ':' in the address; write an IPv6 address as [address]:port");
     }
     if (view.has_password()) {
-        username = view.user();
-        password = view.password();
-        if (username.find('\0') != std::string::npos) {
+        out.username = view.user();
+        out.password = view.password();
+        if (out.username.find('\0') != std::string::npos) {
             refuse(url, "the user has a NUL character (%00)");
         }
     } else if (view.has_userinfo()) {
         refuse(url, "a user without a password; write user:password or :password before the '@'");
     }
 
-    const bool is_unix = transport == redlock::transport::unix_socket;
+    const bool is_unix = out.transport == redlock::transport::unix_socket;
     for (const auto& param : view.params()) {
         if (param.key == "name") {
-            if (param.value.empty() || !name.empty()) {
+            if (param.value.empty() || !out.name.empty()) {
                 refuse(url, param.value.empty() ? "the name is empty" : "more than one name");
             }
-            name = param.value;
+            out.name = param.value;
         } else if (is_unix && param.key == "db") {
-            database = number_of(url, "database", std::string(param.value), 0);
+            out.database = number_of(url, "database", std::string(param.value), 0);
         } else {
             refuse(
                 url,
@@ -203,34 +204,35 @@ endpoint::endpoint(std::string_view url) {
         }
     }
     if (is_unix) {
-        path = view.path();
+        out.path = view.path();
         if (!view.encoded_host().empty() || view.has_port()) {
             refuse(url, "a Unix socket has no host; write three slashes: unix:///path");
         }
-        if (path.size() < 2) {
+        if (out.path.size() < 2) {
             refuse(url, "the path of the socket is missing");
         }
-        if (path.find('\0') != std::string::npos) { // the system would read a part of it
+        if (out.path.find('\0') != std::string::npos) { // the system would read a part of it
             refuse(url, "the path of the socket has a NUL character (%00)");
         }
-        return;
+        return out;
     }
-    host = view.host_type() == urls::host_type::ipv6 ? std::string(view.host_address())
-                                                     : std::string(view.host());
-    if (host.empty()) {
+    out.host = view.host_type() == urls::host_type::ipv6 ? std::string(view.host_address())
+                                                         : std::string(view.host());
+    if (out.host.empty()) {
         refuse(url, "the host is missing");
     }
     if (view.host_type() == urls::host_type::name
-        && host.find_first_not_of(name_letters) != std::string::npos) {
+        && out.host.find_first_not_of(name_letters) != std::string::npos) {
         refuse(url, "the host has a character that is not allowed in names");
     }
     if (view.has_port()) {
         const std::string_view digits(view.port().data(), view.port().size());
-        port = static_cast<std::uint16_t>(number_of(url, "port", digits, 1));
+        out.port = static_cast<std::uint16_t>(number_of(url, "port", digits, 1));
     }
     if (const std::string in_path = view.path(); in_path.size() > 1) {
-        database = number_of(url, "database", in_path.substr(1), 0);
+        out.database = number_of(url, "database", in_path.substr(1), 0);
     }
+    return out;
 }
 
 std::string to_string(const endpoint& where) {

@@ -83,7 +83,7 @@ core::settings settings_of(const config& configuration) {
     out.retry_delay_min = configuration.retry_delay_min;
     out.retry_delay_max = configuration.retry_delay_max;
     out.local_handoff_time = configuration.local_handoff_time;
-    out.pushes = configuration.release_notifications == release_notifications::on;
+    out.pushes = configuration.release_notifications;
     out.held_warning = configuration.held_warning;
     out.contention_warning = configuration.contention_warning;
     return out;

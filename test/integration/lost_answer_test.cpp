@@ -12,8 +12,7 @@ struct half_real_site {
             urls.push_back(fake.url());
         }
         config settings = config_for(urls);
-        settings.release_notifications =
-            release_notifications::off; // the fake ones publish nothing
+        settings.release_notifications = false; // the fake ones publish nothing
         me.emplace(io, settings);
         me->until_admitted(n_real + n_fake);
     }

@@ -153,8 +153,7 @@ TEST_CASE("a lock that is free is found long before the lease would have ended, 
     push_site site(long_leases);
     config of_holder = site.changed(long_leases);
     const bool polls = GENERATE(false, true);
-    of_holder.release_notifications =
-        polls ? release_notifications::off : release_notifications::on;
+    of_holder.release_notifications = !polls;
     client holder(site.io, of_holder, 3);
     const std::string trouble = GENERATE(
         as<std::string>(), "nothing", "released by hand", "publish refused", "killed", "deaf");
@@ -208,9 +207,8 @@ TEST_CASE("a refused PUBLISH is counted and shown, in both protocols") {
     });
 }
 
-TEST_CASE("with release_notifications::off nothing is published or subscribed to") {
-    push_site site(
-        [](config& settings) { settings.release_notifications = release_notifications::off; });
+TEST_CASE("without release_notifications nothing is published or subscribed to") {
+    push_site site([](config& settings) { settings.release_notifications = false; });
     lock mine = site.me.take("r");
     const acquisition_ptr waiter = site.other.begin("r", waiting(long_wait));
     run_until(site.io, [&] { return site.other.count().attempts >= 3; });

@@ -71,7 +71,7 @@ std::uint64_t commands(quorum_fixture& site) {
 
 void unpushed(config& c) {
     guarded(c);
-    c.release_notifications = release_notifications::off;
+    c.release_notifications = false;
 }
 
 } // namespace

@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
     settings.key_prefix = argv[2];
     settings.masters.assign(argv + 3, argv + argc);
     settings.max_ttl = std::chrono::minutes(10);
-    settings.release_notifications = redlock::release_notifications::off;
+    settings.release_notifications = false;
     settings.quarantine = redlock::quarantine::off; // the masters are new, and stay
     client mine(settings);
     for (std::string line; std::getline(std::cin, line);) {

@@ -221,7 +221,7 @@ TEST_CASE(
     settings.masters.emplace_back(
         "redis://127.0.0.1:" + std::to_string(acceptor.local_endpoint().port()));
     settings.connect_timeout = gives_up ? 100ms : 1h;
-    settings.release_notifications = release_notifications::off;
+    settings.release_notifications = false;
     lock_manager manager(io.get_executor(), settings);
     manager.async_run([](error_code) {});
     asio::ip::tcp::socket peer(io);

@@ -34,7 +34,7 @@ quorum::quorum(const std::vector<fake_options>& options, const tuning& tune)
     settings.health_check_interval = 1h; // no command that a test does not expect
     settings.retry_delay_min = 2ms;
     settings.retry_delay_max = 20ms;
-    settings.release_notifications = release_notifications::off; // nor a connection
+    settings.release_notifications = false; // nor a connection
     settings.log.level = log_level::debug;
     settings.log.write = [log = log_](log_level, std::string_view line) {
         const std::lock_guard lock(log->guard);

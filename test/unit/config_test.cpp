@@ -178,9 +178,6 @@ TEST_CASE("a value beyond an enumeration is refused") {
     };
     refused("protocol", [](config& it) { it.protocol = static_cast<protocol>(77); });
     refused("quarantine", [](config& it) { it.quarantine = static_cast<quarantine>(77); });
-    refused("release_notifications", [](config& it) {
-        it.release_notifications = static_cast<release_notifications>(77);
-    });
     refused("log.level", [](config& it) { it.log.level = static_cast<log_level>(77); });
     refused("masters[0].transport", [](config& it) {
         it.masters[0].transport = static_cast<transport>(77);
@@ -546,7 +543,7 @@ TEST_CASE("a configuration becomes the engine's settings") {
     CHECK(out.retry_delay_min == 9ms);
     CHECK(out.retry_delay_max == 10ms);
     CHECK(out.pushes);
-    it.release_notifications = release_notifications::off;
+    it.release_notifications = false;
     CHECK(!detail::settings_of(it).pushes);
 }
 
