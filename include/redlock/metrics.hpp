@@ -7,11 +7,9 @@
 #include <redlock/protocol.hpp>
 
 #include <array>
-#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,13 +18,14 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
+namespace detail {
+struct histogram_access;
+}
+
 /// A histogram of durations in buckets with fixed bounds from 50 us to 5 min. A plain value: copies
 /// are independent.
 class histogram {
 public:
-    /// The type of the counted values.
-    using duration = std::chrono::nanoseconds;
-
     /// The upper bounds of the buckets. A duration is counted in the first bucket whose bound it
     /// does not exceed.
     static constexpr std::array<std::chrono::microseconds, 21> bounds = [] {
@@ -38,18 +37,6 @@ public:
                                   s(2),   s(5),    s(10),   s(30),   s(60),   s(120),  s(300)};
     }();
 
-    /// Counts one duration. A negative duration counts as 0.
-    void add(duration took) noexcept {
-        const auto value = took.count() < 0 ? 0 : took.count();
-        // The magnitude gives the first bucket to try: it is right, or one or two too low.
-        std::size_t at = first_with[std::bit_width(static_cast<std::uint64_t>(value))];
-        while (value > limits[at]) {
-            ++at;
-        }
-        ++counts_[at];
-        sum_ += duration(value);
-    }
-
     /// Returns the count of each bucket: one for each of `bounds`, and one for larger durations.
     std::span<const std::uint64_t, bounds.size() + 1> counts() const noexcept { return counts_; }
 
@@ -57,55 +44,30 @@ public:
     std::uint64_t count() const noexcept;
 
     /// Returns the sum of all durations. Divided by `count()` it is the mean.
-    duration sum() const noexcept { return sum_; }
+    std::chrono::nanoseconds sum() const noexcept { return sum_; }
 
     /// Returns an estimate of the quantile `q`, interpolated within its bucket. Returns the largest
     /// bound for durations above it, and 0 if nothing was counted.
     /// \param q the quantile. Range: 0 to 1.
-    duration quantile(double q) const noexcept;
+    std::chrono::nanoseconds quantile(double q) const noexcept;
 
 private:
-    static constexpr std::size_t buckets = bounds.size() + 1;
+    friend struct detail::histogram_access;
 
-    static constexpr std::array<duration::rep, buckets> limits = [] {
-        std::array<duration::rep, buckets> out{};
-        for (std::size_t i = 0; i < bounds.size(); ++i) {
-            out[i] = duration(bounds[i]).count();
-        }
-        out.back() = std::numeric_limits<duration::rep>::max();
-        return out;
-    }();
-    // By bit width of a duration: the bucket of the shortest duration of that width.
-    static constexpr std::array<std::uint8_t, 65> first_with = [] {
-        std::array<std::uint8_t, 65> out{};
-        for (std::size_t bits = 1; bits < 64; ++bits) {
-            const auto shortest = duration::rep{1} << (bits - 1);
-            while (shortest > limits[out[bits]]) {
-                ++out[bits];
-            }
-        }
-        return out;
-    }();
-
-    std::array<std::uint64_t, buckets> counts_{};
-    duration sum_{0};
+    std::array<std::uint64_t, bounds.size() + 1> counts_{};
+    std::chrono::nanoseconds sum_{0};
 };
 
 /// One counter for each value of an enumeration; `Last` is its last enumerator.
 template <auto Last>
 class counts_per {
 public:
-    /// The enumeration.
-    using kind = decltype(Last);
-    /// The number of enumerators.
-    static constexpr std::size_t size = static_cast<std::size_t>(Last) + 1;
-
     /// Returns the count of this enumerator.
-    std::uint64_t& operator[](kind what) noexcept {
+    std::uint64_t& operator[](decltype(Last) what) noexcept {
         return counts_[static_cast<std::size_t>(what)];
     }
     /// Returns the count of this enumerator.
-    std::uint64_t operator[](kind what) const noexcept {
+    std::uint64_t operator[](decltype(Last) what) const noexcept {
         return counts_[static_cast<std::size_t>(what)];
     }
 
@@ -119,11 +81,8 @@ public:
     }
 
 private:
-    std::array<std::uint64_t, size> counts_{};
+    std::array<std::uint64_t, static_cast<std::size_t>(Last) + 1> counts_{};
 };
-
-using vote_counts = counts_per<vote::duplicate>;      ///< number of votes by kind
-using loss_counts = counts_per<loss_reason::stalled>; ///< number of losses by reason
 
 /// Counters of one master since the manager was constructed.
 struct master_metrics {
@@ -135,14 +94,12 @@ struct master_metrics {
     std::uint64_t bytes_received = 0; ///< bytes received
     std::uint64_t connects = 0;       ///< connections established
     std::uint64_t disconnects = 0;    ///< established connections that were lost
-    std::uint64_t granted = 0;        ///< votes that granted an acquire
-    std::uint64_t held = 0;           ///< votes that refused an acquire: another owner has the lock
-    std::uint64_t failed = 0;         ///< other votes on acquires
-    /// Votes on acquires, by kind; the total is the sum of the three above.
-    vote_counts acquire_votes;
+    /// Votes on acquires, by kind.
+    counts_per<vote::duplicate> acquire_votes;
     /// Votes on extensions. A late vote is first counted as `timed_out`.
-    vote_counts extend_votes;
-    vote_counts release_votes; ///< votes on removals: releases and rollbacks
+    counts_per<vote::duplicate> extend_votes;
+    /// Votes on removals: releases and rollbacks.
+    counts_per<vote::duplicate> release_votes;
     /// Time from queueing an acquire or an extension for the socket to its reply.
     histogram latency;
     /// Commands that arrived too late and had no effect (guarded).
@@ -164,9 +121,9 @@ struct metrics {
     std::uint64_t raised = 0;
     std::uint64_t renewed = 0;         ///< extensions that moved the deadline
     std::uint64_t renewals_failed = 0; ///< extensions without a majority in time
-    std::uint64_t lost = 0;            ///< leases that were lost; alert on this one
-    loss_counts lost_by;               ///< leases that were lost, by reason
-    std::uint64_t released = 0;        ///< releases with `release_result::released`
+    /// Leases that were lost, by reason; alert on the total.
+    counts_per<loss_reason::stalled> lost;
+    std::uint64_t released = 0; ///< releases with `release_result::released`
     /// Releases with `expired` or `stolen`, including releases after a loss.
     std::uint64_t released_late = 0;
     std::uint64_t released_uncertain = 0;    ///< releases with `uncertain`
@@ -189,9 +146,6 @@ struct metrics {
     /// master to confirm others (4,096 may be in flight), or for a retry after an error. Removals
     /// in flight are not included.
     std::size_t pending_removals = 0;
-    /// Gauge: members of the quorum. 0: not known yet, or plain protocol.
-    std::size_t members = 0;
-    std::uint64_t generation = 0;        ///< gauge: their generation, see `health::generation`
     std::vector<master_metrics> masters; ///< one per master, in the order of the configuration
 };
 
@@ -213,6 +167,17 @@ enum class master_state : std::uint8_t {
 /// Returns the name of the enumerator.
 std::string_view to_string(master_state) noexcept;
 
+/// State of the release notifications of one master.
+enum class notification_state : std::uint8_t {
+    off,     ///< `config::release_notifications` is false, or no acquire has had to wait yet
+    live,    ///< notifications arrive
+    down,    ///< the connection is down; the text has the reason
+    refused, ///< the server refuses SUBSCRIBE, or PUBLISH of this manager; the text has its error
+};
+
+/// Returns the name of the enumerator.
+std::string_view to_string(notification_state) noexcept;
+
 /// Health of one master.
 struct master_health {
     /// Address as configured, without the password.
@@ -232,12 +197,8 @@ struct master_health {
     std::string run_id;
     /// Command in use for scripts: "EVALSHA", or "EVAL" where that is refused.
     std::string compare_and_delete;
-    /// State of the release notifications of this master:
-    /// - "live": notifications arrive.
-    /// - "off": `release_notifications::off`, or no acquire has had to wait yet.
-    /// - "down: " and the reason: the connection is down.
-    /// - "refused: " and the error of the server, for a SUBSCRIBE or for a PUBLISH of this manager.
-    std::string release_notifications;
+    notification_state notifications = notification_state::off; ///< its release notifications
+    std::string notifications_text; ///< why they do not arrive; empty if they do, or are off
 };
 
 /// Health of a quorum.

@@ -144,6 +144,10 @@ std::string_view to_string(master_state state) noexcept {
          "ineligible"});
 }
 
+std::string_view to_string(notification_state state) noexcept {
+    return name_of(state, {"off", "live", "down", "refused"});
+}
+
 std::string to_string(const diagnostics& it) {
     std::string out = it.message.empty() ? "granted" : it.message;
     if (it.attempts > 0) {

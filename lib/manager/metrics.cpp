@@ -12,7 +12,8 @@ std::uint64_t histogram::count() const noexcept {
     return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
 }
 
-histogram::duration histogram::quantile(double q) const noexcept {
+std::chrono::nanoseconds histogram::quantile(double q) const noexcept {
+    using duration = std::chrono::nanoseconds;
     const std::uint64_t all = count();
     if (all == 0) {
         return {};

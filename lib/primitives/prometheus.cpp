@@ -60,10 +60,10 @@ void renewals(writer& out, const metrics& counted, const health&) {
 }
 
 void losses(writer& out, const metrics& counted, const health&) {
-    for (std::size_t i = 0; i < loss_counts::size; ++i) {
+    for (std::size_t i = 0; i <= static_cast<std::size_t>(loss_reason::stalled); ++i) {
         const auto reason = static_cast<loss_reason>(i);
         if (reason != loss_reason::none) {
-            out.sample(counted.lost_by[reason], writer::label("reason", to_string(reason)));
+            out.sample(counted.lost[reason], writer::label("reason", to_string(reason)));
         }
     }
 }
@@ -75,14 +75,15 @@ void releases(writer& out, const metrics& counted, const health&) {
 }
 
 void votes(writer& out, const metrics& counted, const health&) {
-    const std::pair<std::string_view, vote_counts master_metrics::*> operations[] = {
-        {"acquire", &master_metrics::acquire_votes},
-        {"extend", &master_metrics::extend_votes},
-        {"release", &master_metrics::release_votes},
-    };
+    const std::pair<std::string_view, counts_per<vote::duplicate> master_metrics::*> operations[] =
+        {
+            {"acquire", &master_metrics::acquire_votes},
+            {"extend", &master_metrics::extend_votes},
+            {"release", &master_metrics::release_votes},
+        };
     for (const master_metrics& one : counted.masters) {
         for (const auto& [operation, member] : operations) {
-            for (std::size_t i = 0; i < vote_counts::size; ++i) {
+            for (std::size_t i = 0; i <= static_cast<std::size_t>(vote::duplicate); ++i) {
                 const auto kind = static_cast<vote>(i);
                 if (kind != vote::pending) { // not a vote yet
                     const std::string labels = fmt::format(
@@ -99,6 +100,10 @@ void votes(writer& out, const metrics& counted, const health&) {
 
 void size(writer& out, const metrics&, const health& now) {
     out.sample(now.masters.size());
+}
+
+void members(writer& out, const metrics&, const health& now) {
+    out.sample(now.members.size());
 }
 
 void config_info(writer& out, const metrics&, const health& now) {
@@ -184,12 +189,10 @@ constexpr family families[] = {
     {"redlock_masters", "Configured masters.", size},
     {"redlock_masters_admitted", "Masters that may vote.", value<&health::admitted>},
     {"redlock_votes_needed", "Votes needed for a majority.", value<&health::quorum>},
-    {"redlock_members",
-     "Members of the quorum by their own records; 0 if not known.",
-     value<&metrics::members>},
+    {"redlock_members", "Members of the quorum by their own records; 0 if not known.", members},
     {"redlock_members_generation",
      "How often the members were changed, plus 1; 0 if not known.",
-     value<&metrics::generation>},
+     value<&health::generation>},
     {"redlock_quarantine_off",
      "1 if restarted masters vote at once, which is unsafe.",
      value<&health::quarantine_off>},

@@ -25,9 +25,9 @@ TEST_CASE("a replica does not vote") {
     REQUIRE(*got);
     CHECK(got->why.votes[0].vote == vote::error);
     CHECK(contains(got->why.votes[0].text, "replica"));
-    CHECK(me.count().masters[0].granted == 0);
+    CHECK(me.count().masters[0].acquire_votes[vote::granted] == 0);
     // Not even its master's key, which it replicates, counts against anybody.
-    CHECK(me.count().masters[0].held == 0);
+    CHECK(me.count().masters[0].acquire_votes[vote::held] == 0);
 }
 
 TEST_CASE("a master that is made a replica loses its vote, and has it again when promoted") {

@@ -87,7 +87,7 @@ TEST_CASE("a lock whose keys are deleted on a majority is lost at the next exten
     CHECK(extended(site.me, mine) == errc::lost);
     CHECK(!mine.held());
     CHECK(healed(site.me) == 0);
-    CHECK(site.eventually([&] { return site.me.count().lost == 1; }));
+    CHECK(site.eventually([&] { return site.me.count().lost.total() == 1; }));
     for (const std::size_t i : {0U, 2U}) {
         CHECK_FALSE(exists(site.masters[i], lock_key("r")));
     }

@@ -28,7 +28,7 @@ TEST_CASE("FLUSHALL under a holder is noticed at the next renewal, and called ex
     CHECK_FALSE(mine.held());
     CHECK(mine.remaining() == 0ns);
     CHECK(clock::now() < deadline); // the renewal told it, long before the lease would have ended
-    CHECK(site.me.count().lost == 1);
+    CHECK(site.me.count().lost.total() == 1);
     // Lost is lost: nothing has taken the lock again.
     CHECK(site.settled());
     CHECK(site.no_key_left());
@@ -55,7 +55,7 @@ TEST_CASE("when a majority hangs, the lock is lost before its keys have expired"
     CHECK(lost.reason == loss_reason::majority_unreachable);
     CHECK(count_votes(lost.why, vote::granted) <= 2);
     CHECK_FALSE(mine.held());
-    CHECK(site.me.count().lost == 1);
+    CHECK(site.me.count().lost.total() == 1);
     for (std::size_t i = 0; i < 3; ++i) {
         site.masters[i].resume();
     }
@@ -79,7 +79,7 @@ TEST_CASE("a holder whose io_context was blocked past the cut-off loses the lock
     CHECK(mine.remaining() == 0ns);
     const loss& lost = await_loss(site, watched);
     CHECK(lost.reason == loss_reason::stalled);
-    CHECK(site.me.count().lost_by[loss_reason::stalled] == 1);
+    CHECK(site.me.count().lost[loss_reason::stalled] == 1);
     CHECK(site.me.release(mine) != release_result::released);
     REQUIRE(errors.size() == 1);
     CHECK(contains(errors[0], "lost: stalled"));

@@ -166,8 +166,8 @@ TEST_CASE("a loss is reported with its reason and votes, and counted by it") {
     CHECK(it.notes->story.back() != "ended release"); // nobody has asked for one
     CHECK(it.notes->all_ended_once());
     const metrics counted = it.site.me.count();
-    CHECK(counted.lost_by[loss_reason::expired] == 1);
-    CHECK(counted.lost_by.total() == counted.lost);
+    CHECK(counted.lost[loss_reason::expired] == 1);
+    CHECK(counted.lost.total() == 1);
     CHECK(counted.hold.count() == 1);
 }
 

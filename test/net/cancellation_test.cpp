@@ -78,7 +78,8 @@ TEST_CASE("an acquire is cancelled after a part of its votes has come") {
     q.masters[0].when("SET", fake_action::hang(), 1);
     q.masters[1].when("SET", fake_action::hang(), 1);
     acquisition& waiting = q.begin_acquire("r", patiently());
-    q.run_until([&] { return q.manager->get_metrics().masters[2].granted == 1; });
+    q.run_until(
+        [&] { return q.manager->get_metrics().masters[2].acquire_votes[vote::granted] == 1; });
     q.run_until([&] { return q.count("SET") == 3; });
     waiting.cancel(type);
     q.wait(waiting);

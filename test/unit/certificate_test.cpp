@@ -150,7 +150,7 @@ TEST_CASE("a record that was written again says nothing of what was set before i
     q.run_for(200ms);
     CHECK(q.answered(name).won);
     CHECK(q.state(0) == redlock::master_state::admitted); // by the handshake that followed
-    CHECK(q.engine.count().masters[0].granted == 0);
+    CHECK(q.engine.count().masters[0].acquire_votes[vote::granted] == 0);
 }
 
 TEST_CASE("a refusal needs no certificate") {

@@ -31,7 +31,7 @@ TEST_CASE("a lock is held until its lease, the drift and the stop margin are ove
         it.run_until(got.deadline + 10ms);
         CHECK(!it.has_key());
         CHECK(it.idle());
-        CHECK(it.engine.count().lost == 1);
+        CHECK(it.engine.count().lost.total() == 1);
     }
 }
 
@@ -180,7 +180,7 @@ TEST_CASE("a process that did not run when its renewal was due learns so") {
     SECTION("from before the renewal until after the deadline") {
         it.engine.time_passed(it.got.deadline + 1s);
         CHECK(it.lost_by(it.got) == loss_reason::stalled);
-        CHECK(it.engine.count().lost_by[loss_reason::stalled] == 1);
+        CHECK(it.engine.count().lost[loss_reason::stalled] == 1);
     }
     SECTION("while the renewal was under way") {
         it.paths[0].hung = it.paths[1].hung = it.paths[2].hung = true;

@@ -1,4 +1,5 @@
 // What is counted, and when: histograms, votes by kind, losses by reason, how long a lock was held.
+#include "core/base/histogram_access.hpp"
 #include "virtual_quorum.hpp"
 
 #include <redlock/metrics.hpp>
@@ -10,10 +11,11 @@ namespace metrics_test { namespace {
 using namespace unit;
 using redlock::histogram;
 using redlock::metrics;
+using redlock::detail::histogram_access;
 
 std::size_t bucket_of(nanoseconds took) {
     histogram one;
-    one.add(took);
+    histogram_access::add(one, took);
     const auto counts = one.counts();
     REQUIRE(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}) == 1);
     return static_cast<std::size_t>(std::ranges::find(counts, 1U) - counts.begin());
@@ -48,10 +50,10 @@ TEST_CASE("count and sum are those of what was added; a copy is a value of its o
     histogram all;
     CHECK(all.count() == 0);
     CHECK(all.sum() == 0ns);
-    all.add(3ms);
-    all.add(-3ms); // counts as nothing
+    histogram_access::add(all, 3ms);
+    histogram_access::add(all, -3ms); // counts as nothing
     const histogram before = all;
-    all.add(400s);
+    histogram_access::add(all, 400s);
     CHECK(all.count() == 3);
     CHECK(all.sum() == 400'003ms);
     CHECK(before.count() == 2);
@@ -61,10 +63,10 @@ TEST_CASE("a quantile is right to the bucket, and interpolated within") {
     histogram all;
     CHECK(all.quantile(0.5) == 0ns);
     for (int i = 0; i < 90; ++i) {
-        all.add(1500us); // (1 ms, 2 ms]
+        histogram_access::add(all, 1500us); // (1 ms, 2 ms]
     }
     for (int i = 0; i < 10; ++i) {
-        all.add(30ms); // (20 ms, 50 ms]
+        histogram_access::add(all, 30ms); // (20 ms, 50 ms]
     }
     CHECK(all.quantile(0) == 1ms);
     CHECK(all.quantile(0.45) == 1500us);
@@ -74,15 +76,16 @@ TEST_CASE("a quantile is right to the bucket, and interpolated within") {
     CHECK(all.quantile(7) == 50ms);
     CHECK(all.quantile(-7) == 1ms);
     histogram beyond;
-    beyond.add(1h);
+    histogram_access::add(beyond, 1h);
     CHECK(beyond.quantile(0.5) == 5min);
 }
 
 TEST_CASE("there is a counter for every kind of vote and every reason of a loss") {
-    const auto beyond_votes = static_cast<vote>(redlock::vote_counts::size);
-    const auto beyond_losses = static_cast<loss_reason>(redlock::loss_counts::size);
-    CHECK(to_string(beyond_votes) == "unknown");
-    CHECK(to_string(beyond_losses) == "unknown");
+    const auto after = [](auto last) {
+        return static_cast<decltype(last)>(static_cast<int>(last) + 1);
+    };
+    CHECK(to_string(after(vote::duplicate)) == "unknown");
+    CHECK(to_string(after(loss_reason::stalled)) == "unknown");
 }
 
 TEST_CASE("an acquire and its release are counted by time and by vote") {
@@ -105,14 +108,12 @@ TEST_CASE("an acquire and its release are counted by time and by vote") {
     for (const std::size_t i : {0U, 1U}) {
         const auto& mine = counted.masters[i];
         CHECK(mine.acquire_votes[vote::granted] == 1);
-        CHECK(mine.granted == 1);
         CHECK(mine.release_votes[vote::granted] == 1);
         CHECK(mine.acquire_votes.total() == 1);
         CHECK(mine.latency.count() == 1); // of the acquire, not of the release
         CHECK(mine.latency.quantile(1) == 1ms);
     }
     CHECK(counted.masters[2].acquire_votes[vote::unreachable] == 1);
-    CHECK(counted.masters[2].failed == 1);
     CHECK(counted.masters[2].latency.count() == 0);
 }
 
@@ -128,9 +129,7 @@ TEST_CASE("votes against an acquire are counted by kind, and a failed one has no
     for (const auto& mine : counted.masters) {
         CHECK(mine.acquire_votes[vote::granted] == 1);
         CHECK(mine.acquire_votes[vote::timed_out] == 1);
-        CHECK(mine.acquire_votes[vote::held] == mine.held);
-        CHECK(mine.failed == 1);
-        against += mine.held;
+        against += mine.acquire_votes[vote::held];
     }
     CHECK(against == 2); // it is decided by then, and the third changes nothing
     CHECK(counted.acquire_wait.count() == 1);
@@ -161,11 +160,10 @@ TEST_CASE("a loss is counted by its reason, and ends the time that the lock was 
     const answer closed = it.take(once());
     it.close(200ms);
     const metrics counted = it.engine.count();
-    CHECK(counted.lost == 3);
-    CHECK(counted.lost_by[loss_reason::expired] == 1);
-    CHECK(counted.lost_by[loss_reason::max_hold_reached] == 1);
-    CHECK(counted.lost_by[loss_reason::closed] == 1);
-    CHECK(counted.lost_by.total() == 3);
+    CHECK(counted.lost[loss_reason::expired] == 1);
+    CHECK(counted.lost[loss_reason::max_hold_reached] == 1);
+    CHECK(counted.lost[loss_reason::closed] == 1);
+    CHECK(counted.lost.total() == 3);
     CHECK(counted.hold.count() == 3);
     CHECK(
         counted.hold.sum()

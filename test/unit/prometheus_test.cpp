@@ -1,4 +1,5 @@
 // The text that a Prometheus server reads, by a reader of its own that takes nothing else.
+#include "core/base/histogram_access.hpp"
 #include "support/test.hpp"
 
 #include <redlock/prometheus.hpp>
@@ -78,21 +79,18 @@ metrics some_metrics() {
     metrics out;
     out.acquired = 7;
     out.contended = 3;
-    out.lost = 2;
-    out.lost_by[loss_reason::owned_by_other] = 2;
+    out.lost[loss_reason::owned_by_other] = 2;
     out.waiting = 4;
-    out.members = 5;
-    out.generation = 3;
-    out.hold.add(30us);
-    out.hold.add(3ms);
-    out.hold.add(1h);
+    detail::histogram_access::add(out.hold, 30us);
+    detail::histogram_access::add(out.hold, 3ms);
+    detail::histogram_access::add(out.hold, 1h);
     out.masters.resize(2);
     out.masters[0].endpoint = "10.0.0.1:6379";
     out.masters[1].endpoint = "10.0.0.2:6379";
     out.masters[0].commands = 12;
     out.masters[0].acquire_votes[vote::granted] = 5;
     out.masters[1].extend_votes[vote::timed_out] = 6;
-    out.masters[1].latency.add(700us);
+    detail::histogram_access::add(out.masters[1].latency, 700us);
     return out;
 }
 
@@ -101,6 +99,8 @@ health some_health() {
     out.ready = true;
     out.admitted = 1;
     out.quorum = 2;
+    out.members.resize(5);
+    out.generation = 3;
     out.key_prefix = "redlock:";
     out.max_ttl = 30s;
     out.quarantine_time = 31'602ms;

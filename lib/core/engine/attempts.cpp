@@ -3,6 +3,7 @@
 
 #include "core/base/decisions.hpp"
 #include "core/base/hex.hpp"
+#include "core/base/histogram_access.hpp"
 #include "core/bytes/keys.hpp"
 #include "core/masters/reasons.hpp"
 #include "engine.hpp"
@@ -129,7 +130,7 @@ void engine::attach(acquire_call& wanted, std::string_view token, time_point now
 }
 
 // Sets the votes of the masters to which nothing can be sent.
-void engine::vote_for_unasked(claim& attempt, vote_counts master_metrics::*counts) {
+void engine::vote_for_unasked(claim& attempt, counts_per<vote::duplicate> master_metrics::*counts) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const master& one = masters_[i];
         const bool takes = masters_.takes(i, attempt.ttl());
@@ -238,7 +239,7 @@ void engine::win(acquire_call& wanted, claim& attempt, time_point now) {
     timers_.set(attempt.wake, attempt.next_due(now));
 
     ++counters_.acquired;
-    counters_.acquire_wait.add(now - wanted.began);
+    detail::histogram_access::add(counters_.acquire_wait, now - wanted.began);
     wanted.decided_at = now;
     timers_.cancel(wanted.wake);
     if (wait_queue* const waiters = wanted.queue) {

@@ -18,7 +18,7 @@ std::uint64_t seed_from(engine_callbacks& outside) {
 }
 
 // The part of the metrics of a master in which a vote of this kind is counted.
-vote_counts master_metrics::*counts_of(command_kind kind) noexcept {
+counts_per<vote::duplicate> master_metrics::*counts_of(command_kind kind) noexcept {
     return kind == command_kind::acquire  ? &master_metrics::acquire_votes
            : kind == command_kind::remove ? &master_metrics::release_votes
                                           : &master_metrics::extend_votes;

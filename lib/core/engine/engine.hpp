@@ -221,7 +221,7 @@ private:
     claim& make_claim(acquire_call& wanted, std::string_view token, time_point now);
     void try_it(acquire_call& wanted, time_point now, std::string_view token = {});
     void attach(acquire_call& wanted, std::string_view token, time_point now);
-    void vote_for_unasked(claim& attempt, vote_counts master_metrics::*counts);
+    void vote_for_unasked(claim& attempt, counts_per<vote::duplicate> master_metrics::*counts);
     void ask(acquire_call& wanted, claim& attempt, std::size_t arbiter, time_point now);
     steps ask_others(claim& attempt, time_point now);
     void raise(claim& attempt, bool anew, time_point now);

@@ -3,6 +3,7 @@
 // lease, or until the last deadline that it was shown.
 
 #include "core/base/decisions.hpp"
+#include "core/base/histogram_access.hpp"
 #include "core/bytes/keys.hpp"
 #include "engine.hpp"
 
@@ -135,9 +136,8 @@ bool engine::abandon(handle<claim> name) {
 
 void engine::lose(claim& lease, time_point now) {
     const loss_reason reason = lease.loss();
-    ++counters_.lost;
-    ++counters_.lost_by[reason];
-    counters_.hold.add(now - lease.held_since());
+    ++counters_.lost[reason];
+    detail::histogram_access::add(counters_.hold, now - lease.held_since());
     if (host_.logs(log_level::error)) {
         host_.log(
             log_level::error,

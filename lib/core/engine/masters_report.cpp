@@ -47,14 +47,9 @@ count(metrics counters, pool<claim>& claims, const settings& rules, const master
         out.notification_connections += one.notifies() ? 1U : 0U;
         out.subscriptions = std::max(out.subscriptions, one.pushes->watched());
     }
-    out.members = masters.members().members.size();
-    out.generation = masters.members().number;
     for (std::size_t i = 0; i < masters.size(); ++i) {
         master_metrics& mine = out.masters.emplace_back(masters[i].link->counters());
         mine.endpoint = rules.names[i];
-        mine.granted = mine.acquire_votes[vote::granted];
-        mine.held = mine.acquire_votes[vote::held];
-        mine.failed = mine.acquire_votes.total() - mine.granted - mine.held;
     }
     return out;
 }

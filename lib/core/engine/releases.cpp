@@ -3,6 +3,7 @@
 
 #include "core/base/decisions.hpp"
 #include "core/base/hash.hpp"
+#include "core/base/histogram_access.hpp"
 #include "engine.hpp"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ void engine::release(handle<claim> name, time_point now) {
 }
 
 void engine::release(claim& lease, time_point now) {
-    counters_.hold.add(now - lease.held_since());
+    detail::histogram_access::add(counters_.hold, now - lease.held_since());
     end_extensions(lease, errc::released);
     const bool late = now >= lease.held_until(); // and the timer has not fired yet
     if (wrong::old_holder_releases && !late) {   // so the key is still its own

@@ -1,5 +1,6 @@
 // The replies to calls for several locks: divides each among its claims.
 
+#include "core/base/histogram_access.hpp"
 #include "wire.hpp"
 
 #include <bit>
@@ -132,7 +133,7 @@ void wire::sets_replied(
         } else { // the most frequent reply: what `claim_replied` does then
             theirs.unvouched = false;
             theirs.latency = latency;
-            masters_.counters(at.master).latency.add(took);
+            detail::histogram_access::add(masters_.counters(at.master).latency, took);
             events_.answered(*owner, one, got);
         }
     }

@@ -1,6 +1,7 @@
 // The replies to commands of claims, and what they show of the server. Those to calls for several
 // locks: frame_replies.cpp.
 
+#include "core/base/histogram_access.hpp"
 #include "core/bytes/form.hpp"
 #include "core/bytes/keys.hpp"
 #include "wire.hpp"
@@ -104,7 +105,7 @@ void wire::claim_replied(
     const auto took = at.now - at.sent;
     owner.votes.of[at.master].latency = ballot::latency_of(took);
     if (!owner.is_ending()) { // removals, which are as many, have the same latency
-        masters_.counters(at.master).latency.add(took);
+        detail::histogram_access::add(masters_.counters(at.master).latency, took);
     }
     if (wrong::late_rollback_to_non_voters && got.healed && owner.is_held()) {
         send(at.master, {"DEL", owner.key()}, {.kind = command_kind::ping}, at.now);

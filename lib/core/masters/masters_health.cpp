@@ -76,12 +76,17 @@ master_health masters::health_of(std::size_t master, time_point now) const {
     mine.planned = list.what == recorded_list::state::planned ? list.list.last.shown() : "";
     mine.run_id = link.info().run_id;
     mine.version = link.info().version;
+    using state = notification_state;
     const std::string& unpublished = link.unpublished();
-    mine.release_notifications = one.pushes->refused()   ? "refused: " + one.pushes->why_not()
-                                 : !unpublished.empty()  ? "refused: PUBLISH: " + unpublished
-                                 : one.pushes->live()    ? "live"
-                                 : !one.pushes->wanted() ? "off"
-                                                         : "down: " + one.pushes->why_not();
+    mine.notifications = one.pushes->refused() || !unpublished.empty() ? state::refused
+                         : one.pushes->live()                          ? state::live
+                         : !one.pushes->wanted()                       ? state::off
+                                                                       : state::down;
+    if (mine.notifications == state::refused && !one.pushes->refused()) {
+        mine.notifications_text = "PUBLISH: " + unpublished;
+    } else if (mine.notifications >= state::down) {
+        mine.notifications_text = one.pushes->why_not();
+    }
     switch (one.otherwise) {
     case vote::granted:
         mine.state = master_state::admitted;
