@@ -55,10 +55,9 @@ int list(const settings& common) {
         }
         const auto status = now.wait(
             [&](auto token) { return now.manager.async_query(resource, std::move(token)); });
-        const bool gone =
-            std::ranges::all_of(status.masters, [](const redlock::master_lock_status& one) {
-                return one.vote == redlock::vote::absent;
-            });
+        const bool gone = std::ranges::all_of(status.masters, [](const redlock::master_vote& one) {
+            return one.vote == redlock::vote::absent;
+        });
         if (gone) {
             continue; // it ended since the listing
         }

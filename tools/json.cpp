@@ -35,7 +35,7 @@ json json_of(const redlock::diagnostics& it) {
 
 json json_of(const redlock::lock_status& it) {
     json masters = json::array();
-    for (const redlock::master_lock_status& one : it.masters) {
+    for (const redlock::master_vote& one : it.masters) {
         masters.push_back(
             {{"master", one.endpoint},
              {"vote", redlock::to_string(one.vote)},

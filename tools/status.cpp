@@ -49,7 +49,7 @@ std::string verdict_of(const redlock::lock_status& found) {
     return out;
 }
 
-std::string line_of(const redlock::master_lock_status& one) {
+std::string line_of(const redlock::master_vote& one) {
     std::string out(to_string(one.vote));
     if (one.vote == redlock::vote::held || one.vote == redlock::vote::owned_by_other) {
         if (!one.owner_digest.empty() || one.readers != 0) {

@@ -31,18 +31,23 @@ enum class vote : std::uint8_t {
 /// Returns the name of the enumerator. The text has static lifetime.
 std::string_view to_string(vote) noexcept;
 
-/// The vote of one master.
+/// The vote of one master, or what a query found there.
 struct master_vote {
-    std::string endpoint;                 ///< address as configured, without the password
-    redlock::vote vote = vote::pending;   ///< its vote
-    std::chrono::microseconds latency{0}; ///< time from the request to the reply; 0 without a reply
+    std::string endpoint;               ///< address as configured, without the password
+    redlock::vote vote = vote::pending; ///< its vote
+    /// Time from the request to the reply; 0 without a reply, and in a query.
+    std::chrono::microseconds latency{0};
     /// Remaining time of the quarantine, or of the holder's lease (`held`). The reply to an acquire
     /// without a fencing token does not have that of the lease. Such an acquire queries one master
-    /// for it if it waits, and otherwise none.
+    /// for it if it waits, and otherwise none. In a query: of the key; empty if it does not expire.
     std::optional<std::chrono::milliseconds> time_left;
     /// Error text of the server, or the reason for the vote. Contains text from the network: do not
     /// trust it.
     std::string text;
+    /// In a query: digest of the holder's token. It distinguishes holders, and cannot be used to
+    /// release the lock. Empty if readers hold it.
+    std::string owner;
+    std::size_t readers = 0; ///< in a query, if `held` by readers: their number, at least 1; else 0
 };
 
 /// Explains the result of one operation: `with_diagnostics(out, token)` has an operation fill it,
@@ -62,22 +67,6 @@ struct diagnostics {
 /// 10.0.0.1:6379 granted 0.4 ms, 10.0.0.2:6379 held 0.3 ms, ...". Never contains a password or a
 /// token.
 std::string to_string(const diagnostics&);
-
-/// What a query found on one master.
-struct master_lock_status {
-    std::string endpoint; ///< address as configured, without the password
-    /// `held`, `absent`, `owned_by_other`, or why the state is unknown. Of a pool: `held` if any of
-    /// its slots is, else `absent`.
-    redlock::vote vote = vote::pending;
-    /// Digest of the holder's secret. It distinguishes holders, and cannot be used to release the
-    /// lock. Empty if readers hold it.
-    std::string owner_digest;
-    std::size_t readers = 0; ///< if `held` by readers: their number, at least 1; else 0
-    /// Remaining time of the key; empty: it does not expire.
-    std::optional<std::chrono::milliseconds> time_left;
-    /// Error text of the server, or the reason for the vote.
-    std::string text;
-};
 
 /// What a query found out about one slot of a pool.
 struct slot_status {
@@ -99,7 +88,7 @@ struct lock_status {
     /// Of a pool: its slots, by number.
     std::vector<slot_status> slots;
     /// One per master, in the order of the configuration.
-    std::vector<master_lock_status> masters;
+    std::vector<master_vote> masters;
 
     /// Returns the number of slots in this state.
     std::size_t count(lock_state wanted) const noexcept;

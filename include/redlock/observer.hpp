@@ -29,26 +29,26 @@ enum class operation_kind : std::uint8_t {
 /// Returns the name of the enumerator. The text has static lifetime.
 std::string_view to_string(operation_kind) noexcept;
 
-/// The start of an operation. References are valid during the call.
-struct operation_start {
+/// An operation. References are valid during the call.
+struct operation {
     /// Id of the operation, unique in its manager; never 0.
     std::uint64_t id = 0;
     operation_kind kind = operation_kind::acquire; ///< kind of the operation
     std::string_view resource = {};                ///< name of the resource, as given
-    /// Id of the lock, which is the id of the acquire that succeeded. 0 for an acquire or a query.
+    /// Id of the lock, which is the id of the acquire that succeeded. 0 for a query, and for an
+    /// acquire that has not succeeded.
     std::uint64_t lock = 0;
+};
+
+/// The start of an operation.
+struct operation_start : operation {
     /// The requested lease. 0 for a release or a query.
     std::chrono::milliseconds ttl{0};
     const acquire_options* options = nullptr; ///< options of an acquire; otherwise null
 };
 
-/// The end of an operation. References are valid during the call.
-struct operation_end {
-    std::uint64_t id = 0;                          ///< the same id as at the start
-    operation_kind kind = operation_kind::acquire; ///< kind of the operation
-    std::string_view resource = {};                ///< name of the resource, as given
-    /// The same as at the start; for an acquire that succeeded its own id.
-    std::uint64_t lock = 0;
+/// The end of an operation.
+struct operation_end : operation {
     /// Error passed to the handler. Releases and queries end without an error, whatever their
     /// result.
     error_code error = {};

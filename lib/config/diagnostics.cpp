@@ -200,7 +200,7 @@ std::string to_string(const lock_status& it) {
         by(it),
         slots(),
         it.time_left ? fmt::format(", {} ms left", it.time_left->count()) : "",
-        listed(it.masters, [&](const master_lock_status& one) {
+        listed(it.masters, [&](const master_vote& one) {
             return fmt::format(
                 "{}{}{}{}",
                 to_string(one.vote),

@@ -139,8 +139,8 @@ void manager_impl::acquire(
         });
     calls::wait(call, completion<error_code, redlock::lock>(std::move(done), io()));
     call.sink = sink;
-    call.observed = observer_.started(
-        {.resource = wanted.resource, .ttl = wanted.options.ttl, .options = &wanted.options});
+    call.observed =
+        observer_.started({{.resource = wanted.resource}, wanted.options.ttl, &wanted.options});
     const core::acquire_request request{
         .cookie = cookie,
         .resource = wanted.resource,
@@ -192,10 +192,7 @@ void manager_impl::report(
     const core::ballots& votes) {
     observer_.ended(
         ended.sink.on(error),
-        {.id = ended.observed,
-         .resource = resource,
-         .lock = error ? 0 : ended.observed,
-         .error = error},
+        {{.id = ended.observed, .resource = resource, .lock = error ? 0 : ended.observed}, error},
         [&](diagnostics& out) {
             explain(out, resource, error, wanted.attempts, wanted.decided_at - wanted.began, votes);
         });
@@ -232,7 +229,7 @@ void manager_impl::query(const target& asked, handler<error_code, lock_status> d
         }
     });
     calls::wait(call, completion<error_code, lock_status>(std::move(done), io()));
-    call.observed = observer_.started({.kind = operation_kind::query, .resource = *call.resource});
+    call.observed = observer_.started({{.kind = operation_kind::query, .resource = *call.resource}});
     dispatch([&](time_point now) {
         if (pool != nullptr) {
             const auto size = static_cast<std::uint32_t>(pool->size);

@@ -29,15 +29,7 @@ inline diagnostics votes_of(const lock_status& status, std::size_t quorum) {
     diagnostics out;
     out.message = to_string(status.state);
     out.quorum = quorum;
-    for (const master_lock_status& one : status.masters) {
-        out.votes.push_back({
-            .endpoint = one.endpoint,
-            .vote = one.vote,
-            .latency = {},
-            .time_left = one.time_left,
-            .text = one.text,
-        });
-    }
+    out.votes = status.masters;
     return out;
 }
 
@@ -104,11 +96,10 @@ public:
         std::size_t quorum = 0) {
         if (id != 0) {
             ended(
-                {.id = id,
-                 .kind = operation_kind::query,
-                 .resource = resource,
-                 .error = error,
-                 .found = status != nullptr ? std::optional(status->state) : std::nullopt},
+                {{.id = id, .kind = operation_kind::query, .resource = resource},
+                 error,
+                 {},
+                 status != nullptr ? std::optional(status->state) : std::nullopt},
                 status != nullptr ? votes_of(*status, quorum) : diagnostics());
         }
     }

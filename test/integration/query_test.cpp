@@ -32,7 +32,7 @@ TEST_CASE("the owner is the same for one holder, another for the next, and not t
     const lock_status one = site.me.query("r");
     const lock_status again = site.me.query("r");
     CHECK(one.owner_digest == again.owner_digest);
-    for (const master_lock_status& each : one.masters) {
+    for (const master_vote& each : one.masters) {
         CHECK(each.owner_digest == one.owner_digest);
     }
     for (const lock_status& status : {one, again}) {

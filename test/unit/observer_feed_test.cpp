@@ -54,7 +54,7 @@ TEST_CASE("observer feed: operations are numbered from 1, and what is thrown cou
     CHECK(mine.feed);
     CHECK(mine.feed.started({}) == 1);
     CHECK(mine.feed.started({}) == 2);
-    mine.feed.ended({.id = 1}, diagnostics());
+    mine.feed.ended({{.id = 1}}, diagnostics());
     CHECK(mine.to->ids.empty());
     mine.deliver();
     CHECK(mine.to->ids == std::vector<std::uint64_t>{1, 2, 1});
@@ -91,20 +91,20 @@ TEST_CASE("observer feed: without an observer nothing is numbered") {
 TEST_CASE("observer feed: an end is put into words for the caller or the observer, else not") {
     told mine;
     diagnostics out;
-    mine.feed.ended(&out, {.id = 1}, explain);
+    mine.feed.ended(&out, {{.id = 1}}, explain);
     CHECK(out.message == "so it ended");
     mine.deliver();
     CHECK(mine.to->words == "so it ended");
     mine.to->words.clear();
-    mine.feed.ended(nullptr, {.id = 2}, explain);
+    mine.feed.ended(nullptr, {{.id = 2}}, explain);
     mine.deliver();
     CHECK(mine.to->words == "so it ended");
 
     observer_feed nobody(nullptr, mine.reports, nullptr);
     diagnostics alone;
-    nobody.ended(&alone, {.id = 1}, explain);
+    nobody.ended(&alone, {{.id = 1}}, explain);
     CHECK(alone.message == "so it ended");
-    nobody.ended(nullptr, {.id = 1}, [](diagnostics&) { FAIL("nobody reads it"); });
+    nobody.ended(nullptr, {{.id = 1}}, [](diagnostics&) { FAIL("nobody reads it"); });
 }
 
 TEST_CASE("observer feed: what a call refers to is kept until it is made") {
@@ -120,7 +120,7 @@ TEST_CASE("observer feed: what a call refers to is kept until it is made") {
         const std::string name = "a resource with a long name";
         acquire_options options;
         options.ttl = std::chrono::milliseconds(1'234);
-        feed.started({.resource = name, .options = &options});
+        feed.started({{.resource = name}, {}, &options});
     }
     made(reports);
     CHECK(one.seen == "a resource with a long name 1234");

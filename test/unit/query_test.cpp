@@ -204,7 +204,7 @@ TEST_CASE("only the replies of members decide a query, and each is awaited") {
     CHECK(asked.complete());
 
     core::query read = asked;
-    for (redlock::master_lock_status& one : read.result.masters) {
+    for (redlock::master_vote& one : read.result.masters) {
         one.readers = 3;
     }
     read.result.masters[0].readers = 2;

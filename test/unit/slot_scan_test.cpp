@@ -87,7 +87,7 @@ TEST_CASE("the status of a pool has the owner that a majority has") {
     REQUIRE(scan.decided());
     const redlock::lock_status status = scan.status(2);
     CHECK(status.state == redlock::lock_state::free);
-    for (const redlock::master_lock_status& one : status.masters) {
+    for (const redlock::master_vote& one : status.masters) {
         CHECK(one.vote == vote::held);
         CHECK(one.text == "1 of 2 slots are free there");
     }

@@ -12,7 +12,7 @@ namespace redlock::core {
 
 void query::answered(
     std::size_t master, command_kind kind, const reply& answer, std::string_view no_vote) {
-    master_lock_status& mine = result.masters[master];
+    master_vote& mine = result.masters[master];
     --pending_;
     if (kind == command_kind::count_readers) {
         if (answer.is_integer() && mine.vote == vote::held) {
@@ -66,7 +66,7 @@ void query::dropped(std::size_t master, std::string_view why) {
 
 void query::decide(master_set members, std::size_t quorum) {
     auto& masters = result.masters;
-    for (master_lock_status& one : masters) {
+    for (master_vote& one : masters) {
         one.vote = one.vote == vote::pending ? vote::timed_out : one.vote;
     }
     const auto is = [&](std::size_t i, vote what) {
@@ -86,7 +86,7 @@ void query::decide(master_set members, std::size_t quorum) {
         }
         result.state = lock_state::held;
         result.owner_digest = masters[i].owner_digest;
-        for (const master_lock_status& one : masters) { // the largest number of a majority
+        for (const master_vote& one : masters) { // the largest number of a majority
             const auto as_many = [&](std::size_t j) {
                 return agrees(j) && masters[j].readers >= one.readers;
             };
@@ -119,7 +119,7 @@ void queries::ask(std::uint64_t cookie, std::string_view resource, time_point no
     assign_lock_key(key, rules_.key_prefix, resource);
     assign_fence_key(asked.fence_key, rules_.key_prefix, resource);
     for (std::size_t i = 0; i < masters_.size(); ++i) {
-        master_lock_status& mine = asked.result.masters[i];
+        master_vote& mine = asked.result.masters[i];
         mine.endpoint = rules_.names[i];
         const connection& link = *masters_[i].link;
         if (!link.up() || link.silent()) {

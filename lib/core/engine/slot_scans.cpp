@@ -93,7 +93,7 @@ lock_status slot_scan::status(std::size_t quorum) {
     explain();
     for (std::size_t i = 0; i < votes.of.size(); ++i) {
         const bool unused = votes.of[i].said == vote::held && found.free_on(i) == slots_;
-        master_lock_status& one = out.masters.emplace_back();
+        master_vote& one = out.masters.emplace_back();
         one.vote = unused ? vote::absent : votes.of[i].said;
         one.text = votes.text(i);
     }
