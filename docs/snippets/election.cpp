@@ -27,6 +27,9 @@ lead(redlock::lock_manager& manager, storage& store, const std::string& data) {
     // term.
     election.async_lead([](redlock::lock& term) { return serve(term); }, asio::detached);
 
+    // The same, and a candidate again after a loss: a hot standby.
+    election.async_lead_always([](redlock::lock& term) { return serve(term); }, asio::detached);
+
     // By hand.
     redlock::lock term = co_await election.async_campaign(asio::use_awaitable);
     store.write(data, term.fencing_token()); // refused there if a later leader has written

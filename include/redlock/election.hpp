@@ -35,7 +35,7 @@ struct election_options {
     wait_for wait{wait_for::forever()};
     /// Maximum total length of a term. After it the term is lost with
     /// `loss_reason::max_hold_reached`. Default: 0, unlimited.
-    std::chrono::milliseconds max_term{0};
+    std::chrono::milliseconds max_hold{0};
     /// Whether candidates are elected in the order of their arrival. Default: none.
     fairness order{fairness::none};
     /// Maximum interval between two queries of an observer. A notification of a change starts a
@@ -86,12 +86,12 @@ public:
     /// The executor type of the manager.
     using executor_type = boost::asio::any_io_executor;
 
-    /// Constructs an election. Does no I/O and no validation: with invalid values operations
-    /// complete with `errc::invalid_argument`.
+    /// Constructs an election. Does no I/O.
     /// \param manager the manager to use
     /// \param name the name of the lock that the election uses. Range: 1 to `resource_name_max`
     ///   bytes.
     /// \param options see `election_options`
+    /// \throws std::invalid_argument if the name or an option is out of range
     election(lock_manager& manager, std::string name, election_options options = {});
 
     /// Returns the name of the election.
@@ -131,6 +131,22 @@ public:
             manager_, name_, term_, std::move(work), std::forward<CompletionToken>(token));
     }
 
+    /// Leads again and again: as `async_lead`, but after a loss of the term this process is a
+    /// candidate again. Ends when `work` returns or throws something else than an error equal to
+    /// `condition::lost`, when a campaign fails, or when it is cancelled. `work` is called once for
+    /// each term, so it must not move from its captures.
+    /// \par Completion signature
+    /// `void(std::exception_ptr)`
+    /// \par Errors
+    /// As `async_lead`, except `errc::lost`.
+    /// \par Cancellation
+    /// As `async_with_lock`.
+    template <typename CompletionToken = boost::asio::deferred_t>
+    auto async_lead_always(locked_work work, CompletionToken&& token = {}) {
+        return detail::initiate<void(std::exception_ptr), &election::start_lead_always>(
+            get_executor(), std::forward<CompletionToken>(token), *this, std::move(work));
+    }
+
     /// Queries the masters for the current leader. Use it for people and monitoring only: never
     /// use it to decide whether a process may act as the leader.
     /// \par Completion signature
@@ -166,6 +182,9 @@ private:
         election,
         std::optional<std::string>,
         boost::asio::any_completion_handler<void(error_code, leader_status)>);
+
+    static void start_lead_always(
+        election, locked_work, boost::asio::any_completion_handler<void(std::exception_ptr)>);
 
     template <typename CompletionToken>
     auto observe(std::optional<std::string> seen, CompletionToken&& token) {

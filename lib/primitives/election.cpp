@@ -2,6 +2,9 @@
 
 #include <redlock/election.hpp>
 
+#include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
+
 #include <algorithm>
 #include <memory>
 
@@ -84,6 +87,69 @@ private:
     detail::caller<error_code, leader_status> done_;
 };
 
+// One term after the other.
+class leading : public detail::procedure<leading> {
+    friend procedure;
+
+public:
+    leading(
+        const detail::shared_manager& manager,
+        std::string name,
+        acquire_options term,
+        locked_work work,
+        asio::any_completion_handler<void(std::exception_ptr)> done)
+        : procedure(manager.get_executor()),
+          manager_(manager),
+          name_(std::move(name)),
+          term_(term),
+          work_(std::move(work)),
+          done_(std::move(done), io_) {}
+
+    void start() {
+        done_.on_cancel(strand_, weak_from_this(), &cancel);
+        lead();
+    }
+
+private:
+    void lead() {
+        detail::start_with_lock(
+            manager_, name_, term_, work_, {}, step([](leading& me, std::exception_ptr thrown) {
+                me.ended(std::move(thrown));
+            }));
+    }
+
+    void ended(std::exception_ptr thrown) {
+        if (is_loss(thrown)) {
+            if (!cancelled_) {
+                lead();
+                return;
+            }
+            thrown = std::make_exception_ptr(
+                boost::system::system_error(asio::error::operation_aborted));
+        }
+        std::move(done_)(io_, std::move(thrown));
+    }
+
+    static bool is_loss(const std::exception_ptr& thrown) {
+        if (!thrown) {
+            return false;
+        }
+        try {
+            std::rethrow_exception(thrown);
+        } catch (const boost::system::system_error& error) {
+            return error.code() == condition::lost;
+        } catch (...) {
+            return false;
+        }
+    }
+
+    const detail::shared_manager manager_;
+    const std::string name_;
+    const acquire_options term_;
+    const locked_work work_;
+    detail::caller<std::exception_ptr> done_;
+};
+
 } // namespace
 
 election::election(lock_manager& manager, std::string name, election_options options)
@@ -93,9 +159,17 @@ election::election(lock_manager& manager, std::string name, election_options opt
     term_.ttl = options.ttl;
     term_.wait = options.wait;
     term_.stop_margin = options.stop_margin;
-    term_.max_hold = options.max_term;
+    term_.max_hold = options.max_hold;
     term_.order = options.order;
     term_.fencing = manager.get_health().protocol == protocol::guarded;
+    manager_.require(name_, term_);
+}
+
+void election::start_lead_always(
+    election mine, locked_work work, asio::any_completion_handler<void(std::exception_ptr)> done) {
+    std::make_shared<leading>(
+        mine.manager_, mine.name_, mine.term_, std::move(work), std::move(done))
+        ->start();
 }
 
 void election::start_observe(

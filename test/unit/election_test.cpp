@@ -8,6 +8,8 @@
 #include <redlock/testing.hpp>
 #include <redlock/with_lock.hpp>
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
@@ -106,6 +108,60 @@ TEST_CASE("election: work is cancelled before the lease ends, then the next one 
     REQUIRE(quorum.advance_until([&] { return story.back() == "next"; }));
     CHECK(story == std::vector<std::string>{"leads", "stops in time", "over", "next"});
     CHECK(next->held());
+}
+
+TEST_CASE(
+    "election: a leader for always is a candidate again after a loss, until its work resigns") {
+    virtual_quorum quorum;
+    election mine(quorum.manager(), "main");
+    unsigned terms = 0;
+    bool resigns = false;
+    std::optional<std::exception_ptr> end;
+    boost::asio::cancellation_signal stop;
+    const auto begin = [&] {
+        terms = 0;
+        end.reset();
+        mine.async_lead_always(
+            [&](lock&) -> boost::asio::awaitable<void> {
+                ++terms;
+                if (!resigns) {
+                    co_await quorum.async_sleep(1h, boost::asio::use_awaitable);
+                }
+            },
+            boost::asio::bind_cancellation_slot(
+                stop.slot(), [&](std::exception_ptr thrown) { end = thrown; }));
+    };
+    begin();
+    for (unsigned expected = 1; expected <= 3; ++expected) {
+        REQUIRE(quorum.advance_until([&] { return terms == expected; }));
+        quorum.master(0).hang();
+        quorum.master(1).hang();
+        quorum.advance(20s);
+        CHECK(terms == expected);
+        quorum.master(0).resume();
+        quorum.master(1).resume();
+    }
+    REQUIRE(quorum.advance_until([&] { return terms == 4; }));
+    CHECK(!end);
+    stop.emit(boost::asio::cancellation_type::terminal);
+    REQUIRE(quorum.advance_until([&] { return end.has_value(); }));
+    CHECK_THROWS_AS(std::rethrow_exception(*end), boost::system::system_error);
+    quorum.advance(1s);
+    CHECK(quorum.keys_of("main") == 0);
+
+    resigns = true;
+    begin();
+    REQUIRE(quorum.advance_until([&] { return end.has_value(); }));
+    CHECK(!*end);
+    CHECK(terms == 1);
+}
+
+TEST_CASE("election: a name or an option that cannot be is refused when it is made") {
+    virtual_quorum quorum;
+    election_options options;
+    options.stop_margin = 1h;
+    CHECK_THROWS_AS(election(quorum.manager(), "", {}), std::invalid_argument);
+    CHECK_THROWS_AS(election(quorum.manager(), "main", options), std::invalid_argument);
 }
 
 TEST_CASE("election: a leader that stood still past its lease knows with its first look") {
