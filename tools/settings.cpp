@@ -47,7 +47,7 @@ std::string entry_of_masters(const std::string& field) {
 }
 
 std::string option_of(const std::string& field) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 20> options{{
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 21> options{{
         {"ttl", "--ttl"},
         {"wait", "--wait"},
         {"max_hold", "--max-hold"},
@@ -65,6 +65,7 @@ std::string option_of(const std::string& field) {
         {"tls.certificate_file", "--tls-certificate-file"},
         {"tls.private_key_file", "--tls-private-key-file"},
         {"resource", "the name"},
+        {"secret", "the token"},
         {"change", "MASTER"},
         {"change.master", "MASTER"},
         {"change.max_ttl", "TTL"},
@@ -145,7 +146,12 @@ std::string in_options(const redlock::detail::invalid_value& bad) {
                   : bad.field == "ttl"    ? fmt::format("{} to --max-ttl, {}", low, high)
                                           : fmt::format("{} to {}", low, high));
     }
-    return bad.rule.empty() ? out : out + (low.empty() ? "; " : ", ") + bad.rule;
+    std::string rule = bad.rule;
+    if (rule.starts_with("masters[")) {
+        const std::size_t end = std::min(rule.find(' '), rule.size());
+        rule.replace(0, end, entry_of_masters(rule.substr(0, end)));
+    }
+    return rule.empty() ? out : out + (low.empty() ? "; " : ", ") + rule;
 }
 
 void require(const redlock::detail::validation& valid, exit_code status) {

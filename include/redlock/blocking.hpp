@@ -198,10 +198,7 @@ private:
         const auto over = [&](moment until) {
             return result.wait_until(until) == std::future_status::ready;
         };
-        if (!wait(over, limit)) {
-            emit(cancel);
-            wait(over, std::nullopt);
-        }
+        wait(over, limit, cancel);
         return std::apply(
             [](auto... values) { return detail::value_of(std::move(values)...); },
             detail::wait_for_values(result));
@@ -215,9 +212,10 @@ private:
     /// cancellation never race with its end. Throws what `f` throws.
     void on_thread(const std::function<void()>& f);
     void emit(const cancellation& cancel);
-    /// Returns false if `over` does not come true within `limit`. Without a limit it need not wait:
-    /// only in virtual time somebody must advance it.
-    bool wait(const std::function<bool(moment)>& over, time_limit limit) const;
+    /// Cancels the operation if it is not over within `limit`. Then it need not wait: only in
+    /// virtual time somebody must advance it.
+    void
+    wait(const std::function<bool(moment)>& over, time_limit limit, const cancellation& cancel);
 
     std::shared_ptr<impl> impl_;
     bool owner_ = true;

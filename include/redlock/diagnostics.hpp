@@ -33,8 +33,9 @@ std::string_view to_string(vote) noexcept;
 
 /// The vote of one master, or what a query found there.
 struct master_vote {
-    std::string endpoint;               ///< address as configured, without the password
-    redlock::vote vote = vote::pending; ///< its vote
+    std::string endpoint; ///< address as configured, without the password
+    /// Its vote. In a query of a pool: `held` if any of its slots is, else `absent`.
+    redlock::vote vote = vote::pending;
     /// Time from the request to the reply; 0 without a reply, and in a query.
     std::chrono::microseconds latency{0};
     /// Remaining time of the quarantine, or of the holder's lease (`held`). The reply to an acquire
@@ -44,9 +45,9 @@ struct master_vote {
     /// Error text of the server, or the reason for the vote. Contains text from the network: do not
     /// trust it.
     std::string text;
-    /// In a query: digest of the holder's token. It distinguishes holders, and cannot be used to
-    /// release the lock. Empty if readers hold it.
-    std::string owner;
+    /// In a query: digest of the holder's secret. It distinguishes holders, and cannot be used to
+    /// release the lock. Empty if readers hold it, and for a pool.
+    std::string owner_digest;
     std::size_t readers = 0; ///< in a query, if `held` by readers: their number, at least 1; else 0
 };
 

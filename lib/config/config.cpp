@@ -78,13 +78,13 @@ validation check_masters(const std::vector<endpoint>& masters) {
                 return against(
                     name,
                     to_string(masters[i]),
-                    fmt::format("entry {} is the same server; list each server once", j + 1));
+                    fmt::format("masters[{}] is the same server; list each server once", j));
             }
             if (!masters[i].name.empty() && masters[i].name == masters[j].name) {
                 return against(
                     name + ".name",
                     masters[i].name,
-                    fmt::format("entry {} has this name; each master needs its own", j + 1));
+                    fmt::format("masters[{}] has this name; each master needs its own", j));
             }
         }
     }

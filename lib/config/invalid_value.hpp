@@ -23,7 +23,7 @@ using setting_value =
 /// An invalid value and the allowed range. Never contains a password or a token.
 struct invalid_value {
     /// Name of the member, such as "max_ttl", "masters[1].port" or "tls.private_key_file"; or
-    /// "resource" or "token".
+    /// "resource" or "secret".
     std::string field;
     setting_value value;   ///< the value, or its size if the size is not allowed
     std::string unit;      ///< unit of a size, such as "bytes"; empty: the value is not a size
@@ -52,7 +52,7 @@ validation check(const acquire_options& options, const config& config);
 validation check_resource(std::string_view resource);
 
 /// Checks the format of a lock token: 40 lowercase hexadecimal digits.
-validation check_token(std::string_view lock_token);
+validation check_secret(std::string_view lock_token);
 
 /// Returns the warning that `config::tls` is set, but no master uses TLS; empty if that is not so.
 std::string_view unused_tls(const config& config) noexcept;

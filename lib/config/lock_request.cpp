@@ -130,7 +130,7 @@ validation check_one(const checked_request& wanted) {
         return valid;
     }
     return first_error(
-        {check_token(wanted.secret), exclusive_only(wanted.options, "a secret of your own")});
+        {check_secret(wanted.secret), exclusive_only(wanted.options, "a secret of your own")});
 }
 
 validation check_several(const checked_request& wanted, const config& rules) {
@@ -273,7 +273,7 @@ validation check_resource(std::string_view resource) {
     return outside("resource", resource.size(), "bytes", 1, resource_name_max);
 }
 
-validation check_token(std::string_view lock_token) {
+validation check_secret(std::string_view lock_token) {
     constexpr std::int64_t digits = 40;
     const auto size = static_cast<std::int64_t>(lock_token.size());
     if (size == digits
@@ -281,7 +281,7 @@ validation check_token(std::string_view lock_token) {
         return {};
     }
     constexpr const char* rule = "all of them hexadecimal digits in lower case";
-    return invalid_value{"token", size, "characters", digits, digits, rule};
+    return invalid_value{"secret", size, "characters", digits, digits, rule};
 }
 
 } // namespace detail

@@ -229,7 +229,8 @@ void manager_impl::query(const target& asked, handler<error_code, lock_status> d
         }
     });
     calls::wait(call, completion<error_code, lock_status>(std::move(done), io()));
-    call.observed = observer_.started({{.kind = operation_kind::query, .resource = *call.resource}});
+    call.observed =
+        observer_.started({{.kind = operation_kind::query, .resource = *call.resource}});
     dispatch([&](time_point now) {
         if (pool != nullptr) {
             const auto size = static_cast<std::uint32_t>(pool->size);

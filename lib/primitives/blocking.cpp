@@ -122,12 +122,25 @@ void manager::emit(const cancellation& cancel) {
         impl_->locks.get_executor(), [cancel] { cancel->emit(asio::cancellation_type::terminal); });
 }
 
-bool manager::wait(const std::function<bool(moment)>& over, time_limit limit) const {
+void manager::wait(
+    const std::function<bool(moment)>& over, time_limit limit, const cancellation& cancel) {
     if (impl_->virtual_time) {
-        return impl_->virtual_time->run_until([&] { return over(moment::min()); }, limit);
+        const auto is_over = [&] { return over(moment::min()); };
+        if (!impl_->virtual_time->run_until(is_over, limit)) {
+            emit(cancel);
+            impl_->virtual_time->run_until(is_over, std::nullopt);
+            if (!limit) {
+                throw std::logic_error(
+                    "redlock::testing: a blocking call waits without a limit: nothing in a day of "
+                    "virtual time ends it");
+            }
+        }
+        return;
     }
     const auto end = detail::blocking_wait(limit ? wait_for(*limit) : wait_for::forever()).end();
-    return !end || over(*end);
+    if (end && !over(*end)) {
+        emit(cancel);
+    }
 }
 
 // --- A lock -------------------------------------------------------------------------------------

@@ -213,7 +213,7 @@ def _(quorum):
             (['--protocol', 'plain', '--fencing'], "--protocol is 'plain'; fencing needs guarded"),
             (['--username', 'joe'], "--username is 'joe'; a user needs a password"),
             (['--masters', 'redis://ttl,redis://ttl'],
-             "entry 2 of --masters is 'ttl:6379'; entry 1 is the same server; list each server once"),
+             "entry 2 of --masters is 'ttl:6379'; entry 1 of --masters is the same server; list each server once"),
             (['--tls-certificate-file', '/c'], '--tls-private-key-file is empty; a certificate needs its '
                                                'private key')):
         refused(quorum, ['run', *words, 'a', '--', 'true'], CONFIGURATION, env=masters, exactly=exactly)

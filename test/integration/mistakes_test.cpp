@@ -64,7 +64,8 @@ TEST_CASE("a mistake in the list of masters is refused with a sentence") {
         ContainsSubstring("two URLs in one; list each master by itself"));
     CHECK_THAT(
         said({"redis://a", "redis://b", "redis://a:6379"}),
-        ContainsSubstring("entry 1 is the same server; list each server once"));
+        ContainsSubstring(
+            "masters[2] is 'a:6379'; masters[0] is the same server; list each server once"));
 }
 
 TEST_CASE("a manager that nobody runs says what to call") {
@@ -109,7 +110,7 @@ TEST_CASE("a wrong argument of an acquire is refused with the value and what is 
                 })
                 .abandon();
         }),
-        ContainsSubstring("token has 5 characters; allowed: 40"));
+        ContainsSubstring("secret has 5 characters; allowed: 40"));
     CHECK_THAT(
         said_by_manager([](blocking::manager& locks) {
             locks

@@ -216,11 +216,11 @@ TEST_CASE("a server is given once, whatever its user, database or security") {
     for (const std::string_view again : {"redis://a", "redis://me:s3cret@a:6379/4", "rediss://a"}) {
         check_refused(
             changed([&](config& it) { it.masters[2] = again; }),
-            {"masters[2]", "entry 1", "a:6379", "once"});
+            {"masters[2]", "masters[0] is", "a:6379", "once"});
     }
     config sockets = good();
     sockets.masters = {"unix:///one", "unix:///two", "unix:///one?db=3"};
-    check_refused(sockets, {"masters[2]", "entry 1", "/one"});
+    check_refused(sockets, {"masters[2]", "masters[0] is", "/one"});
     sockets.masters = {"unix:///one", "unix:///two", "redis://one"};
     check_accepted(sockets);
     check_accepted(changed([](config& it) { it.masters[1] = "redis://a:6380"; }));
@@ -492,13 +492,13 @@ TEST_CASE("an invalid value is a member, its value and its limits, or the rule")
     CHECK(
         to_string(spaces.error())
         == "client_name is 'a b'; use printable ASCII characters without spaces");
-    const detail::validation token = detail::check_token("s3cret");
+    const detail::validation token = detail::check_secret("s3cret");
     REQUIRE(!token);
     CHECK(
         to_string(token.error())
-        == "token has 6 characters; allowed: 40, all of them hexadecimal digits in lower case");
-    CHECK(detail::check_token(std::string(40, 'a')).has_value());
-    CHECK(!detail::check_token(std::string(40, 'A')));
+        == "secret has 6 characters; allowed: 40, all of them hexadecimal digits in lower case");
+    CHECK(detail::check_secret(std::string(40, 'a')).has_value());
+    CHECK(!detail::check_secret(std::string(40, 'A')));
 }
 
 TEST_CASE("a configuration becomes the engine's settings") {
