@@ -274,6 +274,7 @@ adapted<Handler, F> adapt(Handler done, F f) {
 
 }} // namespace redlock::REDLOCK_ABI
 
+#if BOOST_ASIO_VERSION <= 102600
 namespace boost { namespace asio { namespace detail {
 
 /// Asio 1.26 (Boost 1.81) has `*result` instead of `*result.ex_` where a coroutine awaits a
@@ -289,6 +290,7 @@ bool operator*(Result& result) noexcept {
 }
 
 }}} // namespace boost::asio::detail
+#endif
 
 template <typename CompletionToken, boost::asio::completion_signature... Signatures>
 class boost::asio::async_result<redlock::with_diagnostics_t<CompletionToken>, Signatures...>

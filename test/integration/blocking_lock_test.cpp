@@ -13,7 +13,8 @@ namespace {
 using blocking_use::error_of;
 
 struct two_clients : blocking_use::site {
-    two_clients() : site(3) {}
+    explicit two_clients(const std::function<void(config&)>& change = [](config&) {})
+        : site(3, change) {}
 
     void remove_everywhere() {
         for (const master_process& master : masters) {
@@ -84,7 +85,7 @@ TEST_CASE("the end of its scope, and an assignment, release a lock before they r
 }
 
 TEST_CASE("slots and several resources are acquired in the same way") {
-    two_clients site;
+    two_clients site(guarded);
     blocking::lock two = site.mine.acquire(slots("p", 3, 2), once());
     CHECK(two.async().slots().size() == 2);
     CHECK(
