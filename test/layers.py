@@ -49,7 +49,10 @@ LAYERS = {
 
 # Internal headers that a layer may include although not their layer.
 INTERNAL = {
-    'tools': {'lib/admin/connection.hpp', 'lib/config/invalid_value.hpp', 'lib/config/sizing.hpp'},
+    'tools': {
+        'lib/admin/connection.hpp', 'lib/config/invalid_value.hpp', 'lib/config/sizing.hpp',
+        'lib/manager/member_change.hpp',
+    },
 }
 
 STANDARD = set('''

@@ -3,6 +3,7 @@
 #include "core/bytes/keys.hpp"
 #include "core/masters/membership.hpp"
 #include "manager/manager_access.hpp"
+#include "manager/manager_impl.hpp"
 
 #include <boost/asio/detached.hpp>
 

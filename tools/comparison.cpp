@@ -96,7 +96,7 @@ private:
     }
 
     bool is_member(std::size_t i) const {
-        return std::ranges::count(health_.members, name_of(how_.masters[i])) > 0;
+        return std::ranges::count(health_.members, member_name(how_.masters[i])) > 0;
     }
 
     bool is_broken(const std::string& master) const {
@@ -119,7 +119,7 @@ private:
         std::map<std::string, std::string> plans;
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             const redlock::master_health& mine = health_.masters[i];
-            const std::string name = name_of(how_.masters[i]);
+            const std::string name = member_name(how_.masters[i]);
             if (mine.generation == health_.generation && !mine.planned.empty()) {
                 std::string& names = plans[mine.planned];
                 names += (names.empty() ? "" : ", ") + name;
@@ -166,7 +166,7 @@ private:
     void missing() {
         std::vector<std::string> names;
         for (const std::string& one : health_.members) {
-            if (std::ranges::count(how_.masters, one, name_of) == 0) {
+            if (std::ranges::count(how_.masters, one, member_name) == 0) {
                 names.push_back(one);
             }
         }

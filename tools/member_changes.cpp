@@ -4,7 +4,6 @@
 #include "ending.hpp"
 #include "exit_code.hpp"
 #include "hints.hpp"
-#include "members.hpp"
 #include "session.hpp"
 #include "text.hpp"
 
@@ -12,124 +11,28 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace cli {
 namespace {
 
-using change = redlock::member_change;
-using action = change::action;
+using redlock::detail::is_member;
+using redlock::detail::member_change;
+using redlock::detail::member_changes;
+using redlock::detail::member_name;
+using redlock::detail::member_plan;
+using redlock::detail::replies;
+using redlock::detail::state_of;
 
-void refuse_outdated(const redlock::health& now, const redlock::config& how) {
-    if (!outdated_on(now, how).empty()) {
-        throw failure(
-            exit_code::no_quorum, "this list of masters is outdated: " + printable(to_string(now)));
-    }
+bool sets_max_ttl(const member_change& one) {
+    return one.max_ttl.count() != 0;
 }
 
-std::string shown(const change& one) {
-    if (one.what == action::set_max_ttl) {
-        return fmt::format("max-ttl {}ms", one.max_ttl.count());
-    }
-    return (one.what == action::add ? "add " : "remove ") + printable(one.master);
-}
-
-// Whether this master has a plan for the next generation.
-bool has_plan(const redlock::health& now, const redlock::master_health& one) {
-    return !one.planned.empty() && one.generation == now.generation;
-}
-
-bool is_planned(const redlock::health& now, const change& one) {
-    return std::ranges::any_of(now.masters, [&](const redlock::master_health& each) {
-        return has_plan(now, each) && each.planned == shown(one);
-    });
-}
-
-[[noreturn]] void refuse_plan(const redlock::health& now, const std::string& planned) {
-    std::string on;
-    for (const redlock::master_health& one : now.masters) {
-        if (has_plan(now, one) && one.planned == planned) {
-            on += (on.empty() ? "" : ", ") + one.endpoint;
-        }
-    }
-    throw failure(
-        exit_code::no_quorum,
-        fmt::format(
-            "{0} is planned on {1} and not final: finish it with redlock members {0}, then go on",
-            printable(planned),
-            on));
-}
-
-void refuse_other_plans(const redlock::health& now, const change& wanted) {
-    for (const redlock::master_health& one : now.masters) {
-        if (has_plan(now, one) && one.planned != shown(wanted)) {
-            refuse_plan(now, one.planned);
-        }
-    }
-}
-
-// What is wanted is there, but would not last.
-void refuse_opposite_plans(const redlock::health& now, const std::vector<change>& wanted) {
-    for (const redlock::master_health& one : now.masters) {
-        for (change each : wanted) {
-            if (each.what == action::set_max_ttl) {
-                continue;
-            }
-            each.what = each.what == action::add ? action::remove : action::add;
-            if (has_plan(now, one) && one.planned == shown(each)) {
-                refuse_plan(now, one.planned);
-            }
-        }
-    }
-}
-
-const redlock::master_health*
-state_of(const redlock::health& now, const redlock::config& how, const std::string& name) {
-    for (std::size_t i = 0; i < now.masters.size(); ++i) {
-        if (name_of(how.masters[i]) == name) {
-            return &now.masters[i];
-        }
-    }
-    return nullptr;
-}
-
-bool replies(const redlock::master_health& one) {
-    return one.state != redlock::master_state::down
-           && one.state != redlock::master_state::connecting
-           && one.state != redlock::master_state::silent;
-}
-
-// Whether all records that could be read have the present generation, as final.
-bool is_settled(const redlock::health& now) {
-    return std::ranges::none_of(now.masters, [&](const redlock::master_health& each) {
-        return !each.planned.empty() || (each.generation != 0 && each.generation < now.generation);
-    });
-}
-
-bool is_made(const redlock::health& now, const change& one, redlock::config how) {
-    if (one.what == action::set_max_ttl) {
-        how.max_ttl = one.max_ttl;
-        return is_settled(now) && now.max_ttl == one.max_ttl
-               && now.quarantine_time
-                      <= redlock::detail::times_of(how, {}).quarantine + milliseconds(1);
-    }
-    return is_member(now, one.master) == (one.what == action::add);
-}
-
-// Those that are not made yet, in this order. The new master comes first, unless the old one is
-// dead: then it could not take part in the addition.
-std::vector<change> steps_of(
-    const std::vector<change>& wanted, const redlock::health& now, const redlock::config& how) {
-    std::vector<change> out;
-    std::ranges::remove_copy_if(
-        wanted, std::back_inserter(out), [&](const change& one) { return is_made(now, one, how); });
-    if (out.size() == 2 && !is_planned(now, out[0])
-        && (is_planned(now, out[1]) || !replies(*state_of(now, how, out[1].master)))) {
-        std::swap(out[0], out[1]);
-    }
-    return out;
+exit_code exit_code_of(const redlock::error_code& error) {
+    return error == redlock::errc::invalid_argument ? exit_code::usage : exit_code::no_quorum;
 }
 
 void refuse_unknown(const redlock::health& now) {
@@ -149,53 +52,6 @@ void refuse_unknown(const redlock::health& now) {
             printable(to_string(now))));
 }
 
-// Refuses changes that cannot all be made with this list of masters.
-void check(
-    const redlock::health& now, const redlock::config& how, const std::vector<change>& steps) {
-    const bool adds =
-        std::ranges::any_of(steps, [](const change& one) { return one.what == action::add; });
-    if (adds && std::ranges::any_of(now.masters, [](const auto& one) {
-            return one.state == redlock::master_state::duplicate;
-        })) {
-        throw failure(exit_code::usage, "two masters of the list are the same server");
-    }
-    for (const std::string& name : now.members) {
-        if (std::ranges::none_of(how.masters, [&](const auto& one) { return name_of(one) == name; })
-            && name != steps[0].master) {
-            throw failure(
-                exit_code::usage,
-                printable(name)
-                    + " is a member, and not in the list of masters: the list needs all members, "
-                      "and the new master");
-        }
-    }
-    std::size_t members = now.members.size();
-    for (const change& one : steps) {
-        if (one.what == action::set_max_ttl) {
-            continue;
-        }
-        if (one.what == action::remove && members == 2) {
-            throw failure(
-                exit_code::usage,
-                "a quorum of two masters cannot lose one: add another master first");
-        }
-        members = one.what == action::add ? members + 1 : members - 1;
-        if (2 * members <= how.masters.size()) {
-            throw failure(
-                exit_code::usage,
-                fmt::format(
-                    "{}: {} members would be left, and the list has {} masters: they must be more "
-                    "than half of it, or clients with this list stop{}",
-                    shown(one),
-                    members,
-                    how.masters.size(),
-                    steps.size() == 2 ? ". Remove it with a list without the new master, then add "
-                                        "that one"
-                                      : ""));
-        }
-    }
-}
-
 void warn_of_even(std::size_t members) {
     if (members % 2 == 0) {
         say(fmt::format(
@@ -207,17 +63,17 @@ void warn_of_even(std::size_t members) {
 
 // A new master that was a member long ago, or belongs to another quorum, is not added.
 void refuse_old_record(
-    const redlock::health& now, const redlock::config& how, const std::vector<change>& steps) {
-    for (const change& one : steps) {
-        const redlock::master_health* const mine = state_of(now, how, one.master);
-        if (one.what == action::add && mine != nullptr && mine->generation != 0
+    const redlock::health& now, const redlock::config& how, const member_changes& steps) {
+    for (const member_change& one : steps) {
+        const redlock::master_health* const mine = state_of(now, how, one.name);
+        if (one.adds && mine != nullptr && mine->generation != 0
             && mine->generation + 1 != now.generation) {
             throw failure(
                 exit_code::no_quorum,
                 fmt::format(
                     "{} has the memory record of another quorum, or of long ago (generation {}): "
                     "empty it first",
-                    printable(one.master),
+                    printable(one.name),
                     mine->generation));
         }
     }
@@ -225,13 +81,13 @@ void refuse_old_record(
 
 // The masters that must reply, and do not.
 void say_awaited(
-    const redlock::health& now, const redlock::config& how, const std::vector<change>& steps) {
+    const redlock::health& now, const redlock::config& how, const member_changes& steps) {
     std::vector<std::string> needed = now.members;
-    for (const change& one : steps) {
-        if (one.what == action::add) {
-            needed.push_back(one.master);
+    for (const member_change& one : steps) {
+        if (one.adds) {
+            needed.push_back(one.name);
         } else if (&one == &steps.front()) {
-            std::erase(needed, one.master);
+            std::erase(needed, one.name);
         }
     }
     for (const std::string& name : needed) {
@@ -256,8 +112,7 @@ void say_causes(const redlock::health& now, const redlock::config& how) {
 }
 
 // Founds the quorum with this list, unless another one is final.
-redlock::health
-found(const change& wanted, redlock::config how, redlock::health now, bool only_shows) {
+redlock::health found(bool unused, redlock::config how, redlock::health now, bool only_shows) {
     const auto refuse_final = [&] {
         if (std::ranges::any_of(now.masters, [](const auto& one) { return one.generation > 0; })) {
             throw failure(
@@ -276,7 +131,7 @@ found(const change& wanted, redlock::config how, redlock::health now, bool only_
     const auto is_ours = [&](const redlock::health& found) {
         return found.members.size() == how.masters.size()
                && std::ranges::all_of(how.masters, [&](const redlock::endpoint& one) {
-                      return is_member(found, name_of(one));
+                      return is_member(found, member_name(one));
                   });
     };
     // Of a founding that was interrupted, not all masters have the final list.
@@ -284,7 +139,7 @@ found(const change& wanted, redlock::config how, redlock::health now, bool only_
         return replies(one) && one.generation == 0;
     };
     if (is_ours(now) && std::ranges::none_of(now.masters, unfinished)) {
-        say(wanted.what == redlock::member_change::action::found_unused && !now.ready
+        say(unused && !now.ready
                 ? "the quorum has been founded already, so --new changes nothing. If its masters "
                   "are new: stop all clients, DEL PREFIX:epoch (by default redlock::epoch) "
                   "on each, then redlock members found --new"
@@ -298,9 +153,9 @@ found(const change& wanted, redlock::config how, redlock::health now, bool only_
         say("it would found the quorum with the masters of this list");
         return now;
     }
-    how.change = wanted;
     how.founds_quorum = true;
     session founder(how);
+    redlock::detail::found_quorum(founder.manager, unused);
     const auto settled_by = redlock::clock::now() + std::chrono::milliseconds(1'300);
     for (std::string said;;) {
         now = founder.manager.get_health();
@@ -327,39 +182,33 @@ found(const change& wanted, redlock::config how, redlock::health now, bool only_
     }
 }
 
+redlock::health health_before(const redlock::config& how) {
+    session before(how);
+    before.settle(need::all, std::chrono::seconds(10));
+    if (before.signal() != 0) {
+        throw failure(static_cast<exit_code>(by_signal + before.signal()), "stopped");
+    }
+    redlock::health now = before.manager.get_health();
+    if (!redlock::detail::outdated_on(now, how).empty()) {
+        throw failure(
+            exit_code::no_quorum, "this list of masters is outdated: " + printable(to_string(now)));
+    }
+    return now;
+}
+
 // Ends when the change is final.
-void make(const change& wanted, redlock::config how) {
-    how.change = wanted;
+void make(const member_change& wanted, const redlock::config& how) {
+    redlock::diagnostics why;
+    std::optional<redlock::error_code> error;
     session now(how);
+    redlock::detail::change_members(
+        now.manager, {wanted}, true, &why, [&](const redlock::error_code& e) { error = e; });
     now.settle(need::all, std::chrono::seconds(10));
-    std::string said;
-    std::uint64_t generation = now.manager.get_health().generation;
-    for (;;) {
+    for (std::string said; !error;) {
         const redlock::health health = now.manager.get_health();
-        refuse_outdated(health, how);
-        if (!health.members.empty() && is_made(health, wanted, how)) {
-            return;
-        }
-        if (wanted.what == action::set_max_ttl && !health.members.empty() && health.change.empty()
-            && is_settled(health)) {
-            throw failure(
-                exit_code::no_quorum,
-                fmt::format(
-                    "a client that sets a longer max_ttl has raised it again: it is {}, with a "
-                    "quarantine of {}",
-                    duration_text(health.max_ttl),
-                    duration_text(health.quarantine_time)));
-        }
-        if (generation != 0 && health.generation > generation + 1) {
-            throw failure(exit_code::no_quorum, printable(health.change));
-        }
-        if (health.generation != generation && !health.members.empty()) {
-            check(health, how, {wanted}); // another change may have made it impossible
-        }
-        generation = health.generation;
         if (health.change != said && !health.change.empty()) {
             said = health.change;
-            say(shown(wanted) + ": " + printable(said));
+            say(printable(wanted.shown() + ": " + said));
         }
         if (now.pause(std::chrono::milliseconds(100))) {
             throw failure(
@@ -367,63 +216,67 @@ void make(const change& wanted, redlock::config how) {
                 "stopped; the same command continues the change, with its wait from the beginning");
         }
     }
+    if (*error) {
+        const redlock::health health = now.manager.get_health();
+        throw failure(
+            exit_code_of(*error),
+            why.message.empty() ? fmt::format(
+                "a client that sets a longer max_ttl has raised it again: it is {}, with a "
+                "quarantine of {}",
+                duration_text(health.max_ttl),
+                duration_text(health.quarantine_time))
+                                : printable(why.message));
+    }
 }
 
 } // namespace
 
+redlock::health found_quorum(bool unused, const redlock::config& how, bool only_shows) {
+    return found(unused, how, health_before(how), only_shows);
+}
+
 redlock::health
-make_changes(const std::vector<change>& wanted, const redlock::config& how, bool only_shows) {
+make_changes(const member_changes& wanted, const redlock::config& how, bool only_shows) {
     for (bool first = true;; first = false) {
-        redlock::health now;
-        {
-            session before(how);
-            before.settle(need::all, std::chrono::seconds(10));
-            if (before.signal() != 0) {
-                throw failure(static_cast<exit_code>(by_signal + before.signal()), "stopped");
-            }
-            now = before.manager.get_health();
-        }
-        refuse_outdated(now, how);
-        if (wanted.front().what >= action::found) {
-            return found(wanted.front(), how, std::move(now), only_shows);
-        }
+        const redlock::health now = health_before(how);
         refuse_unknown(now);
-        const std::vector<change> steps = steps_of(wanted, now, how);
+        const member_plan plan = redlock::detail::plan_of(wanted, now, how, !only_shows);
+        if (plan.error) {
+            throw failure(exit_code_of(plan.error), printable(plan.text));
+        }
+        const member_changes& steps = plan.steps;
         if (steps.empty()) {
-            refuse_opposite_plans(now, wanted);
-            for (const change& one : wanted) {
+            for (const member_change& one : wanted) {
                 if (first) {
-                    say(one.what == action::set_max_ttl
+                    say(sets_max_ttl(one)
                             ? "max_ttl is " + duration_text(one.max_ttl) + " already"
-                            : printable(one.master)
-                                  + (one.what == action::add ? " is a member already"
-                                                             : " is not a member"));
+                            : printable(one.name)
+                                  + (one.adds ? " is a member already" : " is not a member"));
                 }
             }
             return now;
         }
-        check(now, how, steps);
         std::size_t members = now.members.size();
-        for (const change& one : steps) {
-            members += one.what == action::add ? 1U : 0U;
-            members -= one.what == action::remove ? 1U : 0U;
+        for (const member_change& one : steps) {
+            members += one.adds ? 1U : 0U;
+            members -= one.adds || sets_max_ttl(one) ? 0U : 1U;
         }
         if (members != now.members.size()) {
             warn_of_even(members);
         }
-        if (steps.front().what == action::set_max_ttl && steps.front().max_ttl < now.max_ttl) {
+        if (sets_max_ttl(steps.front()) && steps.front().max_ttl < now.max_ttl) {
             say(fmt::format(
                 "holders whose --grace (stop_margin) is more than {} will stop with their next "
                 "extension",
                 duration_text(steps.front().max_ttl / 2)));
         }
         if (only_shows) {
-            refuse_other_plans(now, steps.front());
             refuse_old_record(now, how, steps);
             say_awaited(now, how, steps);
             std::uint64_t generation = now.generation;
-            for (const change& one : steps) {
-                say(fmt::format("{} would make generation {}", shown(one), ++generation));
+            for (const member_change& one : steps) {
+                say(fmt::format(
+                    "{} would make generation {}", printable(one.shown()), ++generation));
             }
             return now;
         }

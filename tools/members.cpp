@@ -92,35 +92,41 @@ void show(const redlock::health& now, const redlock::config& how, bool as_json) 
     }
 }
 
-std::vector<redlock::member_change> changes_of(const member_wishes& wanted) {
-    using enum redlock::member_change::action;
-    if (wanted.what == "found") {
-        return {{wanted.unused ? found_unused : found, ""}};
-    }
+redlock::detail::member_changes changes_of(const member_wishes& wanted) {
     if (wanted.what == "replace") {
-        return {{add, wanted.replacement}, {remove, wanted.master}};
+        return {{true, wanted.replacement, {}}, {false, wanted.master, {}}};
     }
     if (wanted.what == "max-ttl") {
+        constexpr milliseconds least{10};
+        constexpr milliseconds most = std::chrono::hours(24);
+        milliseconds ttl{};
         try {
-            return {{set_max_ttl, {}, parse_duration(wanted.master)}};
+            ttl = parse_duration(wanted.master);
         } catch (const std::invalid_argument& error) {
             throw failure(exit_code::usage, error.what());
         }
+        const bool valid = ttl >= least && ttl <= most;
+        require(
+            valid ? redlock::detail::validation()
+                  : redlock::detail::invalid_value{"change.max_ttl", ttl, {}, least, most, {}},
+            exit_code::usage);
+        return {{false, {}, ttl}};
     }
-    return {{wanted.what == "add" ? add : remove, wanted.master}};
+    return {{wanted.what == "add", wanted.master, {}}};
 }
 
 int members(const member_wishes& wanted, const settings& common) {
     const bool changes_nothing = wanted.what.empty() || wanted.only_shows;
     redlock::config how = changes_nothing ? watching_config_of(common) : reading_config_of(common);
     if (!wanted.what.empty()) {
-        const auto changes = changes_of(wanted);
-        for (const redlock::member_change& one : changes) {
-            how.change = one;
-            require(redlock::detail::check(how), exit_code::usage);
-        }
-        how.change.reset();
-        show(make_changes(changes, how, wanted.only_shows), how, common.json);
+        const bool founds = wanted.what == "found";
+        const auto changes = founds ? redlock::detail::member_changes() : changes_of(wanted);
+        require(redlock::detail::check_members(changes, how), exit_code::usage);
+        show(
+            founds ? found_quorum(wanted.unused, how, wanted.only_shows)
+                   : make_changes(changes, how, wanted.only_shows),
+            how,
+            common.json);
         return 0;
     }
     session now(how);
@@ -132,24 +138,6 @@ int members(const member_wishes& wanted, const settings& common) {
 }
 
 } // namespace
-
-std::string name_of(const redlock::endpoint& master) {
-    return master.name.empty() ? to_string(master) : master.name;
-}
-
-bool is_member(const redlock::health& now, const std::string& name) {
-    return std::ranges::find(now.members, name) != now.members.end();
-}
-
-std::string outdated_on(const redlock::health& now, const redlock::config& how) {
-    for (std::size_t i = 0; i < now.masters.size(); ++i) {
-        std::string name = name_of(how.masters[i]);
-        if (now.masters[i].generation > now.generation && is_member(now, name)) {
-            return name;
-        }
-    }
-    return {};
-}
 
 void add_members_command(command_line& to) {
     const auto wanted = std::make_shared<member_wishes>();

@@ -47,7 +47,7 @@ std::string entry_of_masters(const std::string& field) {
 }
 
 std::string option_of(const std::string& field) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 21> options{{
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 20> options{{
         {"ttl", "--ttl"},
         {"wait", "--wait"},
         {"max_hold", "--max-hold"},
@@ -66,8 +66,7 @@ std::string option_of(const std::string& field) {
         {"tls.private_key_file", "--tls-private-key-file"},
         {"resource", "the name"},
         {"secret", "the token"},
-        {"change", "MASTER"},
-        {"change.master", "MASTER"},
+        {"member", "MASTER"},
         {"change.max_ttl", "TTL"},
     }};
     const auto* const found =

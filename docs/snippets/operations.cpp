@@ -1,15 +1,27 @@
-// Quoted by docs/operations.md.
+// Quoted by docs/operations.md and docs/operations/masters.md.
 
 #include <redlock/lock_manager.hpp>
 #include <redlock/prometheus.hpp>
 
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
 #include <string>
+#include <utility>
 
 namespace snippets::operations {
+
+namespace asio = boost::asio;
 
 std::string metrics_page(const redlock::lock_manager& manager) {
     std::string page = redlock::to_prometheus(manager.get_metrics(), manager.get_health());
     return page;
+}
+
+asio::awaitable<void> replace(redlock::lock_manager& locks) {
+    std::string from = "lock-1.example:6379";
+    std::string to = "lock-4.example:6379";
+    co_await locks.async_replace_member(std::move(from), std::move(to)); // or throws the reason
 }
 
 } // namespace snippets::operations

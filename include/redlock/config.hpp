@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -92,30 +91,6 @@ enum class quarantine : std::uint8_t {
     /// Otherwise it is unsafe: if a master restarts while a lock is held, a second holder may get
     /// the lock. `health` and the log report this setting.
     off,
-};
-
-/// A change of the quorum, while locks are taken: adds one master, removes one, or sets the longest
-/// ttl (docs/operations/masters.md).
-struct member_change {
-    /// What is done.
-    enum class action : std::uint8_t {
-        add,         ///< adds the master, which must reply
-        remove,      ///< removes the master, which need not reply
-        set_max_ttl, ///< sets the longest ttl of all clients; all members must reply
-        /// Founds the quorum with `config::masters`. Replaces at once a list of another client that
-        /// is not final, when each master of this one has replied.
-        found,
-        /// The same, without a quarantine. Requires that no lock can have been on these masters.
-        found_unused,
-    };
-    action what = action::add; ///< what is done
-    /// Its name: `endpoint::name`, or the address as in `to_string(endpoint)`. It must be one of
-    /// `config::masters`. Empty for the other actions.
-    std::string master{};
-    /// With `set_max_ttl`: the longest ttl. Range: 10 ms to 24 h. A smaller one holds at once for
-    /// new leases, and the quarantine becomes shorter when every longer lease is over. A client
-    /// with a larger `config::max_ttl` raises it again.
-    std::chrono::milliseconds max_ttl{0};
 };
 
 /// Configuration of a manager; one per process and quorum. All members except `masters` have
@@ -222,13 +197,6 @@ struct config {
     /// belongs to one (guarded protocol). With `false` it waits for another client to do so, as a
     /// monitor should. Default: true.
     bool founds_quorum = true;
-
-    /// A change of the members that this manager makes, in a quorum that has been founded (guarded
-    /// protocol). All members that stay, and a new one, must reply; the change is final after the
-    /// longest quarantine. It may be made by several managers at once, and continued by another
-    /// one. It is made once: if it was undone since, it is not made again. The progress is in
-    /// `lock_manager::get_health`. Default: none.
-    std::optional<member_change> change;
 
     /// ACL user for masters whose endpoint has no credentials of its own.
     std::string username;

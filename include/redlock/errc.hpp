@@ -40,6 +40,9 @@ enum class errc : int {
     would_deadlock,
     /// The owner has entered the reentrant mutex as often as its limit allows.
     recursion_limit,
+    /// Another change of the members is planned or in progress, or was made in the meantime. The
+    /// diagnostics name it and what to do first.
+    conflicting_change,
 };
 
 /// Groups of errors for the decisions of a caller: `if (ec == condition::unavailable)`. No error

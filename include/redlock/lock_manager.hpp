@@ -69,7 +69,8 @@ struct lock_request {
 /// manager must not outlive the `io_context` of its executor. A handler that owns the manager whose
 /// operation it waits for is destroyed with the context only after the manager was closed.
 /// \par Default tokens
-/// Acquire, attach, extend, release and the wait for a loss have `default_token`: `co_await` throws
+/// Acquire, attach, extend, release, the wait for a loss and changes of the members have
+/// `default_token`: `co_await` throws
 /// `error_with_diagnostics`. The others have `boost::asio::deferred`. With another completion token
 /// the completion signature is as documented.
 class lock_manager {
@@ -336,6 +337,82 @@ public:
             get_executor(), std::forward<CompletionToken>(token), impl_, std::move(asked));
     }
 
+    /// Adds a master to the quorum while locks are taken (guarded protocol only).
+    ///
+    /// Plans the change on all members and on the new master. The change becomes final after the
+    /// longest quarantine, when no lease from before the last change is left. Completes when a
+    /// majority of the members has recorded the final change and the vote of the new master counts;
+    /// at once if it is a member already. All members and the new master must reply. As long as one
+    /// does not, the change waits, and `get_health().change` names that master. See
+    /// docs/operations/masters.md.
+    ///
+    /// A manager makes one change at a time. A second call for the same change completes together
+    /// with the first one. Several managers may make the same change at once.
+    /// \param name the name of the master: `endpoint::name`, or the address as in
+    ///   `to_string(endpoint)`. It must be one of `config::masters`, as must all members.
+    /// \par Completion signature
+    /// `void(error_code)`
+    /// \par Errors
+    /// The diagnostics and the log have the reason and what to do.
+    /// - `errc::invalid_argument`: the name is not one of `config::masters`, the protocol is plain,
+    ///   or the change cannot be made with this list of masters. Nothing more was planned.
+    /// - `errc::conflicting_change`: another change is planned and not final, or in progress in
+    /// this
+    ///   manager: finish it first. Also if the members have changed twice since this call.
+    /// - `errc::no_quorum`: the list of masters is outdated.
+    /// - `errc::not_running`, `errc::closed`.
+    ///
+    /// \par Cancellation
+    /// Terminal, partial and total: stops waiting with `operation_aborted`. The plan stays on the
+    /// masters and blocks other changes until the next call, of any manager, finishes it. There is
+    /// no undo: finish the change, then make the opposite one.
+    /// \par Diagnostics
+    /// The message; no votes.
+    template <typename CompletionToken = default_token>
+    auto async_add_member(std::string name, CompletionToken&& token = {}) {
+        return detail::initiate<void(error_code), &lock_manager::start_change>(
+            get_executor(),
+            std::forward<CompletionToken>(token),
+            impl_,
+            std::move(name),
+            std::nullopt);
+    }
+
+    /// Removes a master from the quorum while locks are taken. The removed master need not reply;
+    /// all other members must. Completes when a majority of them has recorded the final change, or
+    /// at once if it is not a member. A quorum of two masters cannot lose one. Shut the removed
+    /// master down afterwards.
+    ///
+    /// Otherwise the same as `async_add_member`.
+    template <typename CompletionToken = default_token>
+    auto async_remove_member(std::string name, CompletionToken&& token = {}) {
+        return detail::initiate<void(error_code), &lock_manager::start_change>(
+            get_executor(),
+            std::forward<CompletionToken>(token),
+            impl_,
+            std::nullopt,
+            std::move(name));
+    }
+
+    /// Adds one master to the quorum and then removes another. If the old master does not reply
+    /// when the change begins, removes it first. Each step takes one quarantine. Completes when
+    /// both are final. To continue after a cancellation or a restart, repeat the call: a step that
+    /// is final or planned is not begun anew.
+    /// \param old_name the name of the master that is removed
+    /// \param new_name the name of the master that is added; both as for `async_add_member`
+    ///
+    /// Otherwise the same as `async_add_member`.
+    template <typename CompletionToken = default_token>
+    auto
+    async_replace_member(std::string old_name, std::string new_name, CompletionToken&& token = {}) {
+        return detail::initiate<void(error_code), &lock_manager::start_change>(
+            get_executor(),
+            std::forward<CompletionToken>(token),
+            impl_,
+            std::move(new_name),
+            std::move(old_name));
+    }
+
     /// Shuts down gracefully.
     ///
     /// Waiters complete with `errc::closed`. Held locks are lost with `loss_reason::closed`, but
@@ -365,7 +442,7 @@ public:
     health get_health() const;
 
 private:
-    friend struct detail::manager_access; // the testing kit
+    friend struct detail::manager_access; // the testing kit and the command line
     friend class detail::shared_manager;  // the primitives
     friend class detail::lock_watch;
 
@@ -385,6 +462,8 @@ private:
     static void start_ready(impl_ptr, handler<>);
     static void start_close(impl_ptr, handler<>);
     static void start_acquire(impl_ptr, detail::lock_request, sink, handler<lock>);
+    using optional_name = std::optional<std::string>;
+    static void start_change(impl_ptr, optional_name adds, optional_name removes, sink, handler<>);
     static void start_query(impl_ptr, target, handler<lock_status>);
 
     impl_ptr impl_;

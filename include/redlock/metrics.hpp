@@ -227,7 +227,9 @@ struct health {
     /// majority of them is needed. Empty: not known yet, or plain protocol.
     std::vector<std::string> members;
     std::uint64_t generation = 0; ///< 1 for the first members, one more after each change; 0: none
-    std::string change;           ///< progress of `config::change`, or changes that are not final
+    /// Progress of the change of the members that this manager makes, with the masters that it
+    /// waits for. Without one: the changes that are planned and not final.
+    std::string change;
 };
 
 /// Formats the health as one line: "ready, 4 of 5 masters admitted, 3 needed: ...".

@@ -124,34 +124,6 @@ validation check_times(const config& config) {
     });
 }
 
-validation check_change(const config& config) {
-    if (!config.change) {
-        return {};
-    }
-    using action = member_change::action;
-    if (validation valid = beyond("change.what", config.change->what, action::found_unused);
-        !valid) {
-        return valid;
-    }
-    const std::string& master = config.change->master;
-    if (config.protocol == protocol::plain) {
-        return against("change", master, "only the guarded protocol has members");
-    }
-    if (config.change->what == action::set_max_ttl) {
-        return first_error(
-            {outside("change.max_ttl", config.change->max_ttl, milliseconds(10), core::ttl_max),
-             outside("change.master", master.size(), "characters", 0, 0)});
-    }
-    if (config.change->what >= action::found) {
-        return master.empty() ? validation()
-                              : against("change.master", master, "it must be empty for a founding");
-    }
-    if (std::ranges::count(config.masters, master, member_name) == 0) {
-        return against("change.master", master, "it must be in the list of masters, by its name");
-    }
-    return {};
-}
-
 validation check_client(const config& config) {
     const auto unprintable = [](unsigned char c) { return c <= 0x20 || c > 0x7e; };
     if (std::ranges::any_of(config.client_name, unprintable)) {
@@ -228,7 +200,6 @@ validation check(const config& config) {
          beyond("protocol", config.protocol, protocol::plain),
          beyond("quarantine", config.quarantine, quarantine::off),
          beyond("log.level", config.log.level, log_level::off),
-         check_change(config),
          check_times(config),
          factor >= 0 && factor <= 0.5
              ? validation()

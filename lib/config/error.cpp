@@ -43,6 +43,9 @@ public:
                    "that this object or thread already has";
         case errc::recursion_limit:
             return "recursion limit: the owner has entered as often as depth_max allows";
+        case errc::conflicting_change:
+            return "conflicting change of the members: the diagnostics and the log name it; finish "
+                   "it first";
         }
         return "unknown redlock error " + std::to_string(value);
     }

@@ -54,15 +54,6 @@ core::settings settings_of(const config& configuration) {
     if (configuration.protocol == protocol::guarded) {
         out.members = std::move(members);
         out.founds = configuration.founds_quorum;
-        if (configuration.change) {
-            using action = member_change::action;
-            const auto& [what, master, max_ttl] = *configuration.change;
-            out.unused = what == action::found_unused;
-            out.replaces = what == action::found || out.unused;
-            if (!out.replaces) {
-                out.change = core::member_change{what == action::add, master, max_ttl};
-            }
-        }
     }
     out.key_prefix = configuration.key_prefix;
     out.record_key = core::record_key(configuration.key_prefix);

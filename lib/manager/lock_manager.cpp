@@ -1,4 +1,5 @@
 #include "manager_impl.hpp"
+#include "member_change.hpp"
 
 #include <redlock/lock_manager.hpp>
 
@@ -49,6 +50,18 @@ void lock_manager::start_close(impl_ptr impl, handler<> done) {
 void lock_manager::start_acquire(
     impl_ptr impl, detail::lock_request wanted, sink votes, handler<lock> done) {
     impl->acquire(std::move(wanted), votes, std::move(done));
+}
+
+void lock_manager::start_change(
+    impl_ptr impl, optional_name adds, optional_name removes, sink why, handler<> done) {
+    detail::member_changes wanted;
+    if (adds) {
+        wanted.push_back({true, *std::move(adds), {}});
+    }
+    if (removes) {
+        wanted.push_back({false, *std::move(removes), {}});
+    }
+    impl->change_members(std::move(wanted), false, why.out, std::move(done));
 }
 
 void lock_manager::start_query(impl_ptr impl, target asked, handler<lock_status> done) {

@@ -1,8 +1,6 @@
-// Makes a manager of an implementation that the testing kit has made.
+// Access to the implementation of a manager, for the testing kit and the command line.
 
 #pragma once
-
-#include "manager_impl.hpp"
 
 #include <redlock/lock_manager.hpp>
 
@@ -15,6 +13,7 @@ struct manager_access {
     static lock_manager make(std::shared_ptr<manager_impl> impl) {
         return lock_manager(std::move(impl));
     }
+    static manager_impl& impl_of(const lock_manager& manager) noexcept { return *manager.impl_; }
 };
 
 }}} // namespace redlock::REDLOCK_ABI::detail

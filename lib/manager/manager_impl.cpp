@@ -91,12 +91,16 @@ void manager_impl::closed() {
         std::move(done)(io(), run_cancelled_ ? aborted : error_code());
     }
     ready_.complete_all(io(), errc::closed);
+    change_.waiting.complete_all(io(), errc::closed);
     closing_.complete_all(io(), error_code());
 }
 
 time_point manager_impl::turn_ended() {
     if (!ready_.empty() && engine().running() && engine().ready()) {
         ready_.complete_all(io(), error_code());
+    }
+    if (!change_.waiting.empty() && engine().running()) {
+        look_at_change();
     }
     return watch_.next_due();
 }

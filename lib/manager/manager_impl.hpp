@@ -6,6 +6,7 @@
 #include "config/lock_request.hpp"
 #include "engine_driver.hpp"
 #include "held_leases.hpp"
+#include "member_change.hpp"
 #include "observer_feed.hpp"
 #include "pending.hpp"
 #include "release_watch.hpp"
@@ -38,6 +39,14 @@ public:
     }
     void acquire(lock_request&& given, diagnostics_sink sink, handler<error_code, lock> done);
     void query(const target& asked, handler<error_code, lock_status> done);
+    /// `patient`: waits for another change that is planned, instead of an error.
+    void change_members(
+        member_changes&& wanted, bool patient, diagnostics* why, handler<error_code> done);
+    /// As `engine::found`.
+    void found(bool unused) {
+        const section lock(*this);
+        engine().found(unused);
+    }
     held_leases& leases() noexcept { return leases_; }
     metrics get_metrics() const;
     health get_health() const {
@@ -85,6 +94,10 @@ private:
     error_code why_not_running() const noexcept {
         return engine().closing() ? errc::closed : errc::not_running;
     }
+    // member_change.cpp
+    void look_at_change();
+    void end_change(const error_code& error = {}, const std::string& why = {});
+
     /// Starts to end all operations.
     void begin_close();
     /// The readable name of the lock; of slots the pool.
@@ -104,6 +117,13 @@ private:
     std::optional<completion<error_code>> run_;
     bool run_cancelled_ = false;
     waiters<error_code> ready_;
+    struct {
+        member_changes wanted;
+        bool patient = false;
+        std::optional<member_change> step; // that is being made
+        std::uint64_t generation = 0;      // at the last look; 0: none yet
+        waiters<error_code> waiting;       // none: no change
+    } change_;
     waiters<error_code> closing_;
 };
 

@@ -1,6 +1,10 @@
 // The list of the quorum's masters in their records: clients with another list are refused.
 #include "guarded_quorum.hpp"
 
+#include <redlock/blocking.hpp>
+
+#include <catch2/matchers/catch_matchers_string.hpp>
+
 #include <span>
 
 namespace redlock::test { namespace {
@@ -91,21 +95,20 @@ TEST_CASE("a master is replaced while a lock is held, and clients with the old l
     observed.observer = std::shared_ptr<observer>(std::shared_ptr<void>(), &changes);
     client holder(io, observed, 3);
     lock mine = holder.take("r", once_with_token);
-    const auto change = [&](member_change::action what, std::size_t master) {
-        config changed = with({0, 1, 2, 3});
-        changed.change = {what, to_string(changed.masters[master])};
-        client changer(io, changed);
-        run_until(io, [&] {
-            const std::vector<std::string>& members = changer.health().members;
-            const bool is_member =
-                std::find(members.begin(), members.end(), changed.change->master) != members.end();
-            return !members.empty() && is_member == (what == member_change::action::add)
-                   && changer.health().admitted >= 3;
-        });
+    const std::vector<endpoint> all = with({0, 1, 2, 3}).masters;
+    std::optional<error_code> result;
+    const auto wait = [&] {
+        run_until(io, [&] { return result.has_value(); });
+        CHECK(*std::exchange(result, std::nullopt) == error_code());
     };
-    change(member_change::action::add, 3);
+    const auto note = [&](error_code error) { result = error; };
+    holder.manager().async_add_member(to_string(all[3]), note);
+    wait();
+    CHECK(holder.health().admitted == 4);
     masters[0].kill();
-    change(member_change::action::remove, 0);
+    client changer(io, with({0, 1, 2, 3}));
+    changer.manager().async_remove_member(to_string(all[0]), note);
+    wait();
     run_until(io, [&] { return holder.health().generation == 3 && old.health().generation == 3; });
     CHECK(mine.held());
     CHECK(changes.seen == std::vector<std::pair<std::uint64_t, std::size_t>>{{2, 4}, {3, 3}});
@@ -119,6 +122,23 @@ TEST_CASE("a master is replaced while a lock is held, and clients with the old l
     lock next = old.take("r", with_token(waiting(10s, 1s)));
     CHECK(next.fencing_token() > mine.fencing_token());
     CHECK(old.release(next) == release_result::released);
+}
+
+TEST_CASE("a program without a loop of its own waits for a change of the members") {
+    quorum_of_masters masters(3);
+    config settings = with_masters(masters, {0, 1, 2});
+    settings.max_ttl = 500ms;
+    settings.clock_offset_bound = 10ms;
+    blocking::manager locks(settings);
+    const std::string name = to_string(settings.masters[2]);
+    locks.call(
+        [&](auto token) { return locks.async().async_remove_member(name, std::move(token)); });
+    CHECK(locks.async().get_health().members.size() == 2);
+    CHECK_THROWS_WITH(
+        locks.call([&](auto token) {
+            return locks.async().async_remove_member("nobody", std::move(token));
+        }),
+        Catch::Matchers::ContainsSubstring("'nobody'; it must be in the list of masters"));
 }
 
 TEST_CASE("a quorum is founded as soon as its last master replies for the first time") {

@@ -67,6 +67,11 @@ all_operations(quorum& q, lock& held, reentrant_mutex& mutex, election& leaders)
              std::string name = "held";
              static_cast<void>(co_await q.manager->async_query(std::move(name)));
          }},
+        {"add a member",
+         [&q]() -> asio::awaitable<void> {
+             std::string name = to_string(q.settings.masters[0]);
+             co_await q.manager->async_add_member(std::move(name));
+         }},
         {"ready", [&q]() -> asio::awaitable<void> { co_await q.manager->async_ready(); }},
         {"extend", [&held]() -> asio::awaitable<void> { co_await held.async_extend(25s); }},
         {"wait for the loss",

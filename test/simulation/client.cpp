@@ -40,12 +40,6 @@ core::settings client::settings() const {
         for (std::string& name : rules.members) {
             name.front() = mine_.respelled && !right ? 'n' : name.front();
         }
-        const bool limits = mine_.change.starts_with('=');
-        if (limits) {
-            rules.change = {false, {}, milliseconds(std::stoll(mine_.change.substr(1)))};
-        } else if (!mine_.change.empty()) {
-            rules.change = {mine_.change.front() == '+', mine_.change.substr(1), {}};
-        }
     }
     rules.key_prefix = "p:";
     rules.record_key = core::record_key(rules.key_prefix);
@@ -69,6 +63,17 @@ core::settings client::settings() const {
     }
     rules.local_handoff_time = milliseconds(mine_.local_handoff_ms);
     return rules;
+}
+
+// The change of the members that this client makes.
+std::optional<core::member_change> client::change() const {
+    if (!here_.what.members || mine_.speaks != speech::guarded || mine_.change.empty()) {
+        return std::nullopt;
+    }
+    const std::string what = mine_.change.substr(1);
+    return mine_.change.front() == '='
+               ? core::member_change{false, {}, milliseconds(std::stoll(what))}
+               : core::member_change{mine_.change.front() == '+', what, {}};
 }
 
 nanos client::when(redlock::time_point moment) const noexcept {
@@ -96,6 +101,9 @@ void client::start() {
     wake_planned_ = no_time;
     make_engine(settings());
     tell("starts");
+    if (const auto wanted = change()) {
+        engine_->change_members(wanted, now());
+    }
     engine_->start(now());
     after_call();
     for (unsigned i = 0; i < workers_.size(); ++i) {

@@ -142,6 +142,7 @@ private:
     void closed() override;
 
     redlock::core::settings settings() const;
+    std::optional<redlock::core::member_change> change() const;
     /// By the client's clock.
     redlock::time_point now() const noexcept override {
         return to_moment(clock_.at(here_.now - stopped_));

@@ -94,11 +94,12 @@ public:
         bool founds = true,
         bool takes_recorded = false)
         : client(all, std::move(masters), [&](core::settings& rules) {
-              rules.change = std::move(change);
               rules.founds = founds;
               rules.quarantine = takes_recorded || rules.quarantine;
               rules.max_ttl = takes_recorded ? std::chrono::milliseconds(0) : rules.max_ttl;
-          }) {}
+          }) {
+        make(std::move(change));
+    }
     template <std::invocable<core::settings&> Choice>
     client(world& all, std::vector<std::size_t> masters, Choice choose)
         : all_(all),
@@ -107,6 +108,9 @@ public:
           members_(rules_) {}
     client(const client&) = delete;
     client& operator=(const client&) = delete;
+
+    void make(std::optional<core::member_change> change) { members_.make(std::move(change), now); }
+    void read_again() { members_.read_again(); }
 
     void send(std::size_t i) {
         const std::uint32_t look = members_.look();

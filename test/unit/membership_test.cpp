@@ -283,6 +283,38 @@ TEST_CASE("of two plans that block each other, a person decides by emptying one 
     }
 }
 
+TEST_CASE("a change begins in a client that has long read all records") {
+    founded_world all(4);
+    settled_client first(all, {0, 1, 2, 3}, add_3);
+    REQUIRE(first.waits());
+    settled_client second(all, {0, 1, 2, 3});
+    second.read_again();
+    second.settle();
+    REQUIRE(second.idle());
+    second.make(add_3);
+    REQUIRE(second.waits()); // all have had the plan at one moment
+    second.finish();
+    CHECK(second.members().voters() == 4);
+    second.make(remove_0);
+    CHECK(!second.idle());
+    second.make(std::nullopt);
+    CHECK(second.idle());
+}
+
+TEST_CASE("members are confirmed by a majority of records that were read since") {
+    founded_world all(3);
+    settled_client user(all, {0, 1, 2});
+    CHECK(user.members().confirmed());
+    user.read_again();
+    CHECK(!user.idle());
+    user.ask(0);
+    CHECK(!user.members().confirmed());
+    user.ask(1);
+    CHECK(user.members().confirmed());
+    user.settle();
+    CHECK(user.idle());
+}
+
 TEST_CASE("a client that must not found a quorum waits for another one") {
     world all(3);
     settled_client reader(all, {0, 1, 2}, std::nullopt, false);

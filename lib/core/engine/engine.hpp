@@ -107,6 +107,18 @@ public:
     query_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now) {
         scans_.ask(cookie, pool, slots, now);
     }
+    /// Makes this change of the members from now on, and no other one; none: stops. What is planned
+    /// stays so. Also before the start.
+    void change_members(std::optional<member_change> what, time_point now);
+    /// Reads the members from all masters again, until `members_confirmed`: by a majority.
+    void read_members(time_point now);
+    bool members_confirmed() const { return masters_.members_confirmed(); }
+    /// Founds the quorum with the masters of this client, in place of a list that is not final.
+    /// `unused`: no lock can have been on them. Before a master has replied.
+    void found(bool unused) noexcept {
+        rules_.founds = rules_.replaces = true;
+        rules_.unused = unused;
+    }
     /// Reports notifications of this lock by `heard` until `unlisten` was called as often.
     void listen(std::string_view resource, time_point now);
     void unlisten(std::string_view resource, time_point now);

@@ -4,6 +4,7 @@
 #include "core/bytes/keys.hpp"
 #include "engine.hpp"
 
+#include <utility>
 #include <vector>
 
 namespace redlock::core {
@@ -94,6 +95,18 @@ void engine::introduce_all_again(time_point now) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         masters_.introduce_again(i, now);
     }
+    wire_.write_soon();
+}
+
+void engine::change_members(std::optional<member_change> what, time_point now) {
+    masters_.change_members(std::move(what), now);
+    if (running()) {
+        wire_.write_soon();
+    }
+}
+
+void engine::read_members(time_point now) {
+    masters_.read_members(now);
     wire_.write_soon();
 }
 

@@ -126,6 +126,18 @@ void masters::shake_hands(time_point now) {
     }
 }
 
+void masters::change_members(std::optional<member_change> what, time_point now) {
+    list_.make(std::move(what), now);
+    shake_hands(now);
+    refresh_due();
+}
+
+void masters::read_members(time_point now) {
+    list_.read_again();
+    shake_hands(now);
+    refresh_due();
+}
+
 admission_change masters::quarantine(
     std::size_t master, std::chrono::microseconds left, std::int64_t ends_us, time_point now) {
     members_[master].link->quarantine(left, ends_us, now);

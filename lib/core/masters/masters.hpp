@@ -120,6 +120,10 @@ public:
     const generation& members() const noexcept { return list_.members(); }
     bool is_member(std::size_t master) const { return list_.is_member(master); }
     bool is_known_member(std::size_t master) const { return list_.is_known_member(master); }
+    /// As `membership::make`, `read_again` and `confirmed`.
+    void change_members(std::optional<member_change> what, time_point now);
+    void read_members(time_point now);
+    bool members_confirmed() const { return list_.confirmed(); }
     /// The progress of the change that this client makes, with the masters that hold it up.
     std::string change_text(time_point now) const;
     bool ready() const noexcept { return admitted_ >= majority(); }

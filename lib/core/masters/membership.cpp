@@ -119,11 +119,27 @@ void membership::adopt(const recorded_list& of) {
     quorum_ = quorum_of(voters_);
     stage_ = stage::agreeing;
     commit_at_ = forever;
-    if (rules_.change) {
-        const bool made = made_in_view() && (rules_.change->max_ttl.count() == 0 || before != 0);
+    if (change_) {
+        const bool made = made_in_view() && (change_->max_ttl.count() == 0 || before != 0);
         // Of two generations at once, it may have been made and undone again.
         over_ = made || (moved_ && (over_ || (before != 0 && view_.number > before + 1)));
     }
+}
+
+void membership::make(std::optional<member_change> what, time_point now) {
+    change_ = std::move(what);
+    moved_ = over_ = false;
+    stage_ = stage::agreeing;
+    commit_at_ = forever;
+    look_for_agreement(now);
+}
+
+bool membership::confirmed() const {
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+        sum += serves(i) && seen_[i].read_at >= asked_ ? 1U : 0U;
+    }
+    return view_.number != 0 && sum >= quorum_;
 }
 
 // Once all masters have had a plan at the same moment, it cannot get lost.
@@ -133,7 +149,7 @@ void membership::look_for_agreement(time_point now) {
             return one->read_at == look_;
         })) {
         stage_ = stage::waiting;
-        const bool lowers = rules_.change->max_ttl.count() != 0;
+        const bool lowers = change_->max_ttl.count() != 0;
         const auto wait =
             std::max(longest_quarantine(), rules_.recorded_quarantine(rules_.usual_max_ttl()));
         commit_at_ = wrong::change_committed_at_once    ? now

@@ -76,6 +76,12 @@ public:
     bool serves(std::size_t master) const;
     /// Whether its record has no list, or one that is not final.
     bool being_founded(std::size_t master) const noexcept;
+    /// Makes this change from now on, and no other one; none: stops. What is planned stays so.
+    void make(std::optional<member_change> what, time_point now);
+    /// Reads the records of all masters again.
+    void read_again() noexcept { asked_ = ++look_; }
+    /// Whether a majority has had these members since then, and no newer ones are known.
+    bool confirmed() const;
     /// The progress of the change that this client makes; empty: none, or it is made.
     std::string change_text(time_point now) const;
     /// The masters that must reply before that change goes on.
@@ -181,7 +187,7 @@ private:
     std::chrono::microseconds quarantine_with(const recorded_list& next, const seen& one) const;
     /// Whether the members are those that the change of this client leads to.
     bool made_in_view() const {
-        const member_change& what = *rules_.change;
+        const member_change& what = *change_;
         return what.max_ttl.count() != 0 ? view_.last == what
                                          : view_.contains(what.name) == what.adds;
     }
@@ -198,9 +204,11 @@ private:
     std::size_t voters_;
     std::size_t quorum_;
     std::vector<seen> seen_;
+    std::optional<member_change> change_; // that this client makes
     std::uint32_t look_ = 1;
+    std::uint32_t asked_ = 0; // look from which on a record was read again
     std::uint32_t adopted_ = 0;
-    bool moved_ = false; // a record has changed since it was first read
+    bool moved_ = false; // a record has changed since it was first read, and since `make`
     bool over_ = false;  // the change was made, or others were since
     stage stage_ = stage::agreeing;
     time_point commit_at_ = forever;

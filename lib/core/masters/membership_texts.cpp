@@ -124,7 +124,7 @@ std::vector<std::size_t> membership::awaited() const {
 }
 
 std::string membership::change_text(time_point now) const {
-    if (!rules_.change) {
+    if (!change_) {
         return rules_.replaces && view_.number == 0 ? why_not_founded() : plans_text();
     }
     if (view_.number == 0) {

@@ -162,7 +162,8 @@ bool membership::wants_handshake(std::size_t master) const {
     }
     // Another client may have made an older record newer.
     const bool behind = one.list.founded() && one.list.number() < view_.number;
-    return wanted_on(one).what != state::none || (one.read_at != look_ && (behind || needs_look()));
+    return wanted_on(one).what != state::none
+           || (one.read_at != look_ && (behind || one.read_at < asked_ || needs_look()));
 }
 
 // Whether it depends on another reading of all records how to go on.
@@ -180,12 +181,12 @@ bool membership::needs_look() const {
 }
 
 std::optional<membership::plan> membership::planned() const {
-    if (!rules_.change || view_.number == 0 || over_) {
+    if (!change_ || view_.number == 0 || over_) {
         return std::nullopt;
     }
     // A quorum of two cannot lose one: no client accepts the two and the one that is left. So two
     // that were removed one after the other can never be a majority of the three.
-    const auto next = view_.after(*rules_.change);
+    const auto next = view_.after(*change_);
     if (!next || !accepts(next->members)) {
         return std::nullopt;
     }

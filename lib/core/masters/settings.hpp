@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,8 +29,7 @@ struct settings {
     std::vector<credentials> masters;
     std::vector<std::string> names; // of the masters, for log lines
     member_names members;           // names of the masters (membership.hpp); empty: any may vote
-    std::optional<member_change> change; // that this client makes
-    bool founds = true;                  // whether it founds the quorum
+    bool founds = true;             // whether it founds the quorum
     bool replaces = false; // at once, a list that is not final; an operator's command does so
     bool unused = false;   // no lock can have been on the masters when the quorum is founded
     redlock::protocol protocol = protocol::plain;

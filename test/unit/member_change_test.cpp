@@ -1,0 +1,353 @@
+// Changes of the members as operations, on masters in memory.
+
+#include "support/test.hpp"
+
+#include <redlock/testing.hpp>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <algorithm>
+#include <list>
+
+namespace member_change_test { namespace {
+
+using namespace redlock;
+namespace asio = boost::asio;
+using asio::cancellation_type;
+
+const std::string m0 = "master-0:6379";
+const std::string m1 = "master-1:6379";
+const std::string m3 = "master-3:6379";
+const std::string m4 = "master-4:6379";
+
+bool contains(const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+}
+
+struct outcome {
+    bool done = false;
+    error_code error;
+    diagnostics why;
+    asio::cancellation_signal cancel;
+};
+
+// A quorum whose quarantine takes little more than a second.
+struct site : testing::virtual_quorum {
+    explicit site(std::size_t masters = 4)
+        : virtual_quorum(masters, [] {
+              config settings;
+              settings.max_ttl = 1s;
+              settings.clock_offset_bound = 10ms;
+              return settings;
+          }()) {}
+
+    template <typename Start>
+    outcome& begin(Start start) {
+        outcome& made = outcomes.emplace_back();
+        start(with_diagnostics(
+            made.why, asio::bind_cancellation_slot(made.cancel.slot(), [&made](error_code error) {
+                made.error = error;
+                made.done = true;
+            })));
+        return made;
+    }
+    outcome& add(lock_manager& by, const std::string& name) {
+        return begin([&](auto done) { by.async_add_member(name, std::move(done)); });
+    }
+    outcome& remove(lock_manager& by, const std::string& name) {
+        return begin([&](auto done) { by.async_remove_member(name, std::move(done)); });
+    }
+    outcome& replace(lock_manager& by, const std::string& old_name, const std::string& new_name) {
+        return begin(
+            [&](auto done) { by.async_replace_member(old_name, new_name, std::move(done)); });
+    }
+    void finish(outcome& one) {
+        INFO(manager().get_health().change);
+        REQUIRE(advance_until([&] { return one.done; }));
+        INFO(one.error.message() << one.why.message);
+        CHECK(!one.error);
+    }
+    bool is_member(const std::string& name) {
+        return std::ranges::count(manager().get_health().members, name) == 1;
+    }
+    std::string progress() { return manager().get_health().change; }
+    bool advance_until_progress(std::string_view part) {
+        return advance_until([&] { return contains(progress(), part); });
+    }
+
+    std::list<outcome> outcomes;
+};
+
+// The last master is in the list, and no member.
+struct site_with_spare : site {
+    explicit site_with_spare(std::size_t masters = 4) : site(masters) {
+        finish(remove(manager(), "master-" + std::to_string(masters - 1) + ":6379"));
+    }
+};
+
+TEST_CASE("an addition completes when the vote of the new master counts, and not before") {
+    site_with_spare quorum;
+    REQUIRE(!quorum.is_member(m3));
+    quorum.master(3).answer_after(50ms); // it is the last to confirm that the change is final
+    const time_point begun = quorum.now();
+    outcome& added = quorum.add(quorum.manager(), m3);
+    REQUIRE(quorum.advance_until([&] { return quorum.is_member(m3); }));
+    CHECK(quorum.now() - begun > 1s);
+    REQUIRE(quorum.advance_until([&] { return quorum.manager().get_health().admitted == 3; }));
+    CHECK(!added.done);
+    quorum.finish(added);
+    const health now = quorum.manager().get_health();
+    CHECK(now.masters[3].state == master_state::admitted);
+    CHECK(now.quorum == 3);
+    CHECK(now.generation == 3);
+    CHECK(now.change.empty());
+}
+
+TEST_CASE("an addition is final although the new master is gone in the last moment") {
+    site_with_spare quorum;
+    quorum.master(3).answer_after(50ms);
+    outcome& added = quorum.add(quorum.manager(), m3);
+    REQUIRE(quorum.advance_until([&] { return quorum.is_member(m3); }));
+    quorum.master(3).kill();
+    quorum.finish(added);
+}
+
+TEST_CASE("a cancelled addition stays planned, and the next call or another manager finishes it") {
+    site_with_spare quorum;
+    const auto type =
+        GENERATE(cancellation_type::terminal, cancellation_type::partial, cancellation_type::total);
+    const bool by_another = GENERATE(false, true);
+    outcome& added = quorum.add(quorum.manager(), m3);
+    REQUIRE(quorum.advance_until_progress("planned on all masters"));
+    added.cancel.emit(type);
+    quorum.advance(0s);
+    REQUIRE(added.done);
+    CHECK(added.error == asio::error::operation_aborted);
+    quorum.advance(1min);
+    CHECK(!quorum.is_member(m3));
+    CHECK(contains(quorum.progress(), "add " + m3 + " (planned on master-0:6379, "));
+    lock_manager& next = by_another ? quorum.add_manager() : quorum.manager();
+    quorum.finish(quorum.add(next, m3));
+    quorum.advance(1s);
+    CHECK(quorum.is_member(m3));
+}
+
+TEST_CASE("a name that is not in the list of masters is refused, and the text has it") {
+    site quorum;
+    const auto refused = [&](outcome& one, const std::string& part) {
+        quorum.advance(0s);
+        CHECK(one.error == errc::invalid_argument);
+        INFO(one.why.message);
+        CHECK(contains(one.why.message, part));
+    };
+    lock_manager& manager = quorum.manager();
+    refused(
+        quorum.add(manager, "master-9:6379"),
+        "'master-9:6379'; it must be in the list of masters, by its name");
+    refused(quorum.remove(manager, "master-0"), "'master-0'");
+    refused(quorum.add(manager, ""), "member is empty");
+    refused(quorum.replace(manager, "x", m3), "'x'");
+    refused(quorum.replace(manager, m0, "y"), "'y'");
+    refused(quorum.replace(manager, m0, m0), "by itself");
+}
+
+TEST_CASE("an exception shows why a change was refused") {
+    site quorum;
+    lock_manager& manager = quorum.manager();
+    std::string text;
+    asio::co_spawn(
+        quorum.context(),
+        [&]() -> asio::awaitable<void> {
+            std::string name = "nobody";
+            try {
+                co_await manager.async_add_member(std::move(name));
+            } catch (const error_with_diagnostics& error) {
+                text = error.what();
+            }
+        },
+        asio::detached);
+    quorum.advance(0s);
+    INFO(text);
+    CHECK(contains(text, "'nobody'; it must be in the list of masters"));
+}
+
+TEST_CASE("the plain protocol has no members to change") {
+    config settings;
+    settings.protocol = protocol::plain;
+    testing::virtual_quorum quorum(3, settings);
+    diagnostics why;
+    std::optional<error_code> result;
+    quorum.manager().async_add_member(
+        "master-1:6379", with_diagnostics(why, [&](error_code error) { result = error; }));
+    quorum.advance(0s);
+    CHECK(result == errc::invalid_argument);
+    CHECK(contains(why.message, "only the guarded protocol has members"));
+}
+
+TEST_CASE("an unreachable member delays a change, and the health shows which one") {
+    site_with_spare quorum;
+    quorum.master(1).kill();
+    outcome& added = quorum.add(quorum.manager(), m3);
+    quorum.advance(10s);
+    CHECK(!added.done);
+    CHECK(contains(quorum.progress(), "waits for " + m1));
+    quorum.master(1).restart();
+    quorum.finish(added);
+}
+
+TEST_CASE("a removal works while the removed master is down") {
+    site quorum;
+    quorum.master(3).kill();
+    quorum.finish(quorum.remove(quorum.manager(), m3));
+    CHECK(!quorum.is_member(m3));
+    CHECK(quorum.manager().get_health().quorum == 2);
+}
+
+TEST_CASE("what is so already completes at once") {
+    site_with_spare quorum;
+    lock_manager& manager = quorum.manager();
+    quorum.master(1).kill();
+    const outcome& added = quorum.add(manager, m0);
+    quorum.advance(50ms);
+    CHECK(added.done);
+    CHECK(!added.error);
+    const outcome& removed = quorum.remove(manager, m3);
+    quorum.advance(50ms);
+    CHECK(removed.done);
+    CHECK(!removed.error);
+    CHECK(manager.get_health().generation == 2);
+}
+
+TEST_CASE("it is not taken from records that are older than the call") {
+    site quorum;
+    lock_manager& idle = quorum.add_manager();
+    quorum.finish(quorum.remove(quorum.manager(), m3));
+    REQUIRE(idle.get_health().generation == 1);
+    quorum.finish(quorum.add(idle, m3));
+    CHECK(idle.get_health().generation == 3);
+}
+
+TEST_CASE("without a majority that replies, it is not known what is so") {
+    site quorum;
+    quorum.master(0).kill();
+    quorum.master(1).kill();
+    outcome& added = quorum.add(quorum.manager(), m3);
+    quorum.advance(10s);
+    CHECK(!added.done);
+    quorum.master(0).restart();
+    quorum.finish(added);
+}
+
+TEST_CASE("another plan is in the way until it is final, and the error names it") {
+    site_with_spare quorum;
+    lock_manager& manager = quorum.manager();
+    lock_manager& other = quorum.add_manager();
+    const auto refused = [&](outcome& one) {
+        quorum.advance(50ms);
+        CHECK(one.error == errc::conflicting_change);
+        INFO(one.why.message);
+        CHECK(contains(one.why.message, "add " + m3 + " is planned on master-0:6379, "));
+        CHECK(contains(one.why.message, "finish it with redlock members add " + m3));
+    };
+    outcome& added = quorum.add(manager, m3);
+    REQUIRE(quorum.advance_until_progress("planned on all masters"));
+    refused(quorum.remove(other, m0));
+    refused(quorum.remove(other, m3)); // it would become a member again
+    added.cancel.emit(cancellation_type::terminal);
+    refused(quorum.remove(manager, m0));
+    quorum.finish(quorum.add(other, m3));
+    quorum.finish(quorum.remove(manager, m0));
+}
+
+TEST_CASE("a manager makes one change at a time, and the same one for all callers") {
+    site_with_spare quorum;
+    lock_manager& manager = quorum.manager();
+    outcome& first = quorum.add(manager, m3);
+    outcome& second = quorum.add(manager, m3);
+    outcome& other = quorum.remove(manager, m0);
+    REQUIRE(quorum.advance_until([&] { return other.done; }));
+    CHECK(other.error == errc::conflicting_change);
+    CHECK(
+        other.why.message
+        == "add " + m3 + " is in progress in this manager: wait for it or cancel it first");
+    first.cancel.emit(cancellation_type::total);
+    quorum.advance(0s);
+    CHECK(first.error == asio::error::operation_aborted);
+    quorum.finish(second);
+}
+
+TEST_CASE("a replacement adds and then removes, and goes on after a cancellation") {
+    site_with_spare quorum;
+    lock_manager& manager = quorum.manager();
+    outcome& first = quorum.replace(manager, m0, m3);
+    REQUIRE(quorum.advance_until([&] { return quorum.is_member(m3); }));
+    CHECK(quorum.is_member(m0));
+    CHECK(!first.done);
+    first.cancel.emit(cancellation_type::terminal);
+    quorum.advance(1min);
+    CHECK(quorum.is_member(m0));
+    quorum.finish(quorum.replace(manager, m0, m3));
+    CHECK(quorum.is_member(m3));
+    CHECK(!quorum.is_member(m0));
+}
+
+TEST_CASE("a dead master is removed before the new one is added, if enough members are left") {
+    site_with_spare five(5);
+    five.master(0).kill();
+    five.advance(1s);
+    outcome& replaced = five.replace(five.manager(), m0, m4);
+    REQUIRE(five.advance_until([&] { return five.manager().get_health().generation == 3; }));
+    CHECK(!five.is_member(m0));
+    CHECK(!five.is_member(m4));
+    five.finish(replaced);
+    CHECK(five.is_member(m4));
+
+    site_with_spare four;
+    four.master(0).kill();
+    four.advance(1s);
+    const outcome& refused = four.replace(four.manager(), m0, m3);
+    four.advance(50ms);
+    CHECK(refused.error == errc::invalid_argument);
+    CHECK(contains(refused.why.message, "2 members would be left"));
+}
+
+TEST_CASE("a change that this list of masters cannot make is refused") {
+    site two(2);
+    const outcome& refused = two.remove(two.manager(), m0);
+    two.advance(50ms);
+    CHECK(refused.error == errc::invalid_argument);
+    CHECK(contains(refused.why.message, "a quorum of two masters cannot lose one"));
+}
+
+TEST_CASE("a change needs a manager that runs, and ends with it") {
+    site_with_spare quorum;
+    lock_manager unused = quorum.make_manager();
+    const outcome& early = quorum.add(unused, m3);
+    quorum.advance(0s);
+    CHECK(early.error == errc::not_running);
+
+    lock_manager& manager = quorum.manager();
+    const outcome& waiting = quorum.add(manager, m3);
+    quorum.advance(100ms);
+    manager.async_close(asio::detached);
+    quorum.advance(1s);
+    CHECK(waiting.error == errc::closed);
+    const outcome& late = quorum.add(manager, m3);
+    quorum.advance(0s);
+    CHECK(late.error == errc::closed);
+}
+
+TEST_CASE("a call right after async_run waits until the members are known") {
+    site_with_spare quorum;
+    lock_manager fresh = quorum.make_manager();
+    fresh.async_run(asio::detached);
+    quorum.finish(quorum.add(fresh, m3));
+    CHECK(fresh.get_health().members.size() == 4);
+}
+
+}} // namespace member_change_test
