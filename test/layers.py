@@ -53,6 +53,7 @@ INTERNAL = {
         'lib/admin/connection.hpp', 'lib/config/invalid_value.hpp', 'lib/config/sizing.hpp',
         'lib/manager/member_change.hpp',
     },
+    'testing': {'lib/primitives/virtual_thread.hpp'},
 }
 
 STANDARD = set('''

@@ -258,14 +258,14 @@ public:
     std::stop_token lost() const;
 
     /// See `lock::fencing_token`.
-    std::uint64_t fencing_token();
+    std::uint64_t fencing_token() const;
 
     /// See `lock::secret`.
-    std::string_view secret();
+    std::string_view secret() const;
 
     /// Returns the handle, for all that is not a wait (deadline, slots, owner) and for
-    /// `manager::call`.
-    redlock::lock& async();
+    /// `manager::call`. It lives as long as this object.
+    redlock::lock& async() const;
 
 private:
     friend class manager;

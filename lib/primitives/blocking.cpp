@@ -175,7 +175,7 @@ lock::~lock() {
     }
 }
 
-redlock::lock& lock::async() {
+redlock::lock& lock::async() const {
     if (!state_) {
         throw std::logic_error("redlock::blocking::lock: it is empty (never acquired, or moved "
                                "from)");
@@ -201,11 +201,11 @@ std::stop_token lock::lost() const {
     return state_ ? state_->lost.get_token() : std::stop_token();
 }
 
-std::uint64_t lock::fencing_token() {
+std::uint64_t lock::fencing_token() const {
     return async().fencing_token();
 }
 
-std::string_view lock::secret() {
+std::string_view lock::secret() const {
     return async().secret();
 }
 

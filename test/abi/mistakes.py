@@ -61,7 +61,7 @@ MISTAKES = [
         "no matching.*async_acquire",
     ),
     ("a number for a name", "co_await manager.async_acquire(42);", "no matching.*async_acquire"),
-    ("no name", "co_await manager.async_acquire(nullptr);", "deleted"),
+    ("no name", "co_await manager.async_acquire(nullptr);", "no matching.*async_acquire"),
     ("a slot without the size", 'co_await manager.async_acquire(redlock::slots("pool"), options);', "no matching"),
     ("a ttl without a unit", "options.ttl = 10'000;", "operator=|overloaded '='"),
     ("a wait without a unit", "options.wait = 5;", "operator=|overloaded '='"),
@@ -99,7 +99,13 @@ MISTAKES = [
     threads->acquire("r");""",
         NODISCARD,
     ),
-    ("a mutex for a shared mutex", "redlock::blocking::shared_mutex* m = nullptr; redlock::blocking::mutex& one = *m;", "redlock::blocking::mutex"),
+    (
+        "a mutex for a shared mutex",
+        """redlock::blocking::shared_mutex* shared = nullptr;
+    redlock::blocking::mutex& one = *shared;
+    one.lock();""",
+        "invalid initialization|cannot bind",
+    ),
     ("a copied lock", "redlock::lock other = held;", "deleted"),
     ("a manager without an executor", "redlock::config c; redlock::lock_manager m(c);", "lock_manager"),
     ("one string for all masters", 'redlock::config c; c.masters = "redis://a,redis://b";', "operator=|overloaded '='"),

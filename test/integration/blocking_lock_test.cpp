@@ -86,7 +86,7 @@ TEST_CASE("the end of its scope, and an assignment, release a lock before they r
 
 TEST_CASE("slots and several resources are acquired in the same way") {
     two_clients site(guarded);
-    blocking::lock two = site.mine.acquire(slots("p", 3, 2), once());
+    const blocking::lock two = site.mine.acquire(slots("p", 3, 2), once());
     CHECK(two.async().slots().size() == 2);
     CHECK(
         error_of([&] { site.theirs.acquire(slots("p", 3, 2), once()).release(); })
