@@ -160,6 +160,12 @@ TEST_CASE("a lock is passed on by its secret, which the caller may have chosen")
     });
     CHECK(next.held());
     CHECK(site.query().owner_digest == next.owner_digest());
+    {
+        blocking::lock given = site.mine.acquire("s", once());
+        given.async().abandon();
+        CHECK_THROWS_AS(given.release(), std::logic_error);
+    }
+    CHECK(site.masters.total_keys("*{s}") == 3);
 }
 
 TEST_CASE("too few masters are an error, not an answer; a stop and a closed manager end a call") {
