@@ -230,7 +230,8 @@ struct slots {
 
 /// What an acquire locks, or a query asks for: one resource, several together, or slots of a pool.
 struct target {
-    // NOLINTBEGIN(google-explicit-constructor): `async_acquire("r")` is what it is for
+    // `async_acquire("r")` is what it is for, and no target is a name.
+    // NOLINTBEGIN(google-explicit-constructor,bugprone-forwarding-reference-overload)
     /// One resource, by its name: 1 to `resource_name_max` bytes of any value.
     template <typename Name>
         requires(std::convertible_to<Name, std::string_view> && !std::same_as<Name, std::nullptr_t>)
@@ -242,7 +243,7 @@ struct target {
     target(std::initializer_list<std::string> names) : what(std::vector(names)) {}
     /// Any free slots of a pool.
     target(slots wanted) : what(std::move(wanted)) {}
-    // NOLINTEND(google-explicit-constructor)
+    // NOLINTEND(google-explicit-constructor,bugprone-forwarding-reference-overload)
 
     std::variant<std::string, std::vector<std::string>, slots> what; ///< what it was made from
 };

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include "config/invalid_value.hpp"
 #include "core/masters/member_list.hpp"
 
 #include <redlock/lock_manager.hpp>
