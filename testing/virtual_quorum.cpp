@@ -34,7 +34,7 @@ public:
     bool run_until(
         const std::function<bool()>& over,
         std::optional<std::chrono::milliseconds> limit) override {
-        return all_.run_until(all_.now() + limit.value_or(std::chrono::hours(24)), over);
+        return all_.run_until(all_.now() + limit.value_or(std::chrono::hours(1)), over);
     }
 
 private:

@@ -132,8 +132,9 @@ public:
     }
 
     /// Leads again and again: as `async_lead`, but after a loss of the term this process is a
-    /// candidate again. Ends when `work` returns or throws something else than an error equal to
-    /// `condition::lost`, when a campaign fails, or when it is cancelled. `work` is called once for
+    /// candidate again. Ends when `work` returns while it leads or after a release, when it throws
+    /// while it leads, or something else than an error equal to `condition::lost`, when a campaign
+    /// fails, or when it is cancelled. `work` is called once for
     /// each term, so it must not move from its captures.
     /// \par Completion signature
     /// `void(std::exception_ptr)`

@@ -204,8 +204,8 @@ public:
     /// outlive it.
     lock_manager make_manager();
     /// Returns a manager for blocking code, without a thread: a call advances the time until it is
-    /// over, with all other events of that time. Waits that only another thread could end throw
-    /// `std::logic_error`. This object must outlive it.
+    /// over, with all other events of that time. A call without a limit that nothing ends within an
+    /// hour throws `std::logic_error`. This object must outlive it.
     blocking::manager make_blocking_manager();
 
     /// Returns the number of masters, alive or not.

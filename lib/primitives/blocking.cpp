@@ -130,9 +130,9 @@ void manager::wait(
             emit(cancel);
             impl_->virtual_time->run_until(is_over, std::nullopt);
             if (!limit) {
-                throw std::logic_error(
-                    "redlock::testing: a blocking call waits without a limit: nothing in a day of "
-                    "virtual time ends it");
+                throw std::logic_error("redlock::testing: a blocking call waits without a limit: "
+                                       "nothing in an hour of "
+                                       "virtual time ends it");
             }
         }
         return;

@@ -2,7 +2,10 @@
 
 #include <redlock/election.hpp>
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
 
 #include <algorithm>
@@ -112,14 +115,38 @@ public:
 
 private:
     void lead() {
+        led_to_the_end_ = false;
+        returned_ = false;
         detail::start_with_lock(
-            manager_, name_, term_, work_, {}, step([](leading& me, std::exception_ptr thrown) {
-                me.ended(std::move(thrown));
-            }));
+            manager_,
+            name_,
+            term_,
+            [this](lock& term) { return run(term); },
+            {},
+            step([](leading& me, std::exception_ptr thrown) { me.ended(std::move(thrown)); }));
+    }
+
+    asio::awaitable<void> run(lock& term) {
+        try {
+            co_await work_(term);
+        } catch (...) {
+            led_to_the_end_ = term.held();
+            throw;
+        }
+        returned_ = true;
+        led_to_the_end_ = term.held() || !term.valid();
+        const auto signalled = co_await asio::this_coro::cancellation_state;
+        if (!led_to_the_end_ && signalled.cancelled() == asio::cancellation_type::none) {
+            const auto [error, reason] =
+                co_await term.async_wait_lost(asio::as_tuple(asio::use_awaitable));
+            led_to_the_end_ = error == errc::released;
+        }
     }
 
     void ended(std::exception_ptr thrown) {
-        if (is_loss(thrown)) {
+        if (returned_ && led_to_the_end_) {
+            thrown = nullptr; // it has resigned, perhaps by a release
+        } else if (is_loss(thrown) && !led_to_the_end_) {
             if (!cancelled_) {
                 lead();
                 return;
@@ -148,6 +175,8 @@ private:
     const acquire_options term_;
     const locked_work work_;
     detail::caller<std::exception_ptr> done_;
+    bool led_to_the_end_ = false; // the last term was not lost before its work ended
+    bool returned_ = false;       // and its work did not throw
 };
 
 } // namespace

@@ -19,8 +19,8 @@ public:
 
     /// Whether a handler is running.
     virtual bool in_handler() const noexcept = 0;
-    /// Runs handlers until `over` is true, at most for `limit`; without one, for a day. Returns the
-    /// last result of `over`.
+    /// Runs handlers until `over` is true, at most for `limit`; without one, for an hour. Returns
+    /// the last result of `over`.
     virtual bool run_until(
         const std::function<bool()>& over, std::optional<std::chrono::milliseconds> limit) = 0;
 };

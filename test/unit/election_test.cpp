@@ -3,6 +3,7 @@
 #include "support/test.hpp"
 
 #include <redlock/election.hpp>
+#include <redlock/fenced.hpp>
 #include <redlock/observer.hpp>
 #include <redlock/reentrant_mutex.hpp>
 #include <redlock/testing.hpp>
@@ -154,6 +155,42 @@ TEST_CASE(
     REQUIRE(quorum.advance_until([&] { return end.has_value(); }));
     CHECK(!*end);
     CHECK(terms == 1);
+}
+
+TEST_CASE("election: a leader for always ends when its work resigns, or is told that it is late") {
+    virtual_quorum quorum;
+    election mine(quorum.manager(), "main");
+    const int how = GENERATE(0, 1, 2, 3);
+    unsigned terms = 0;
+    std::optional<std::exception_ptr> end;
+    mine.async_lead_always(
+        [&](lock& term) -> boost::asio::awaitable<void> {
+            ++terms;
+            if (how == 0) {
+                co_await term.async_release(boost::asio::use_awaitable);
+            } else if (how == 1) {
+                const lock taken = std::move(term);
+            } else if (how == 2) {
+                throw stale_token_error(1, 2);
+            } else {
+                try { // returns after the loss
+                    co_await quorum.async_sleep(1h, boost::asio::use_awaitable);
+                } catch (const boost::system::system_error&) {
+                }
+            }
+        },
+        [&](std::exception_ptr thrown) { end = thrown; });
+    if (how == 3) {
+        REQUIRE(quorum.advance_until([&] { return terms == 1; }));
+        quorum.freeze(1min);
+        REQUIRE(quorum.advance_until([&] { return terms == 2; }));
+        CHECK(!end);
+        return;
+    }
+    REQUIRE(quorum.advance_until([&] { return end.has_value(); }));
+    quorum.advance(10s);
+    CHECK(terms == 1);
+    CHECK(static_cast<bool>(*end) == (how == 2));
 }
 
 TEST_CASE("election: a name or an option that cannot be is refused when it is made") {
