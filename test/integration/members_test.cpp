@@ -78,11 +78,11 @@ TEST_CASE("a master is replaced while a lock is held, and clients with the old l
     asio::io_context io;
     const auto with = [&](const std::vector<std::size_t>& which) {
         config result = with_masters(masters, which);
-        result.max_ttl = 1s; // a change takes a quarantine
+        result.max_ttl = 3s; // a change takes a quarantine
         result.clock_offset_bound = 10ms;
         return result;
     };
-    const acquire_options once_with_token = with_token(once(1s));
+    const acquire_options once_with_token = with_token(once(3s));
     client old(io, with({0, 1, 2}), 3);
     struct : observer {
         void

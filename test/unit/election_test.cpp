@@ -157,7 +157,7 @@ TEST_CASE(
     CHECK(terms == 1);
 }
 
-TEST_CASE("election: a leader for always ends when its work resigns, or is told that it is late") {
+TEST_CASE("election: a leader for always ends when its work resigns, or meets a stale token") {
     virtual_quorum quorum;
     election mine(quorum.manager(), "main");
     const int how = GENERATE(0, 1, 2, 3);
