@@ -35,7 +35,7 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 /// (`lock::async_downgrade`) needs the handle of the lock: use it with `manager::call`.
 ///
 /// With readers, `held`, `deadline` and `remaining` are about the lease that lasts longest, and
-/// there is no fencing token. `lost` is the same stop token for all concurrent readers. A stop is
+/// `fencing_token` throws. `lost` is the same stop token for all concurrent readers. A stop is
 /// requested when the last of their leases is lost.
 class shared_mutex {
 public:

@@ -70,9 +70,9 @@ struct lock_request {
 /// operation it waits for is destroyed with the context only after the manager was closed.
 /// \par Default tokens
 /// Acquire, attach, extend, release, the wait for a loss and changes of the members have
-/// `default_token`: `co_await` throws
-/// `error_with_diagnostics`. The others have `boost::asio::deferred`. With another completion token
-/// the completion signature is as documented.
+/// `default_token`: `co_await` throws `error_with_diagnostics`. The others have
+/// `boost::asio::deferred`. With another completion token the completion signature is as
+/// documented.
 class lock_manager {
 public:
     /// The executor type.

@@ -92,11 +92,8 @@ validation check_masters(const std::vector<endpoint>& masters) {
 }
 
 validation check_max_ttl(const char* field, milliseconds value) {
-    validation valid = outside(field, value, milliseconds(10), core::ttl_max);
-    if (!valid) {
-        valid.error().rule = "or 0 for that of the quorum";
-    }
-    return value.count() == 0 ? validation() : valid;
+    return value.count() == 0 ? validation()
+                              : outside(field, value, milliseconds(10), core::ttl_max);
 }
 
 validation check_times(const config& config) {

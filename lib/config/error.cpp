@@ -72,7 +72,7 @@ public:
         case condition::stopped:
             return "the lock manager does not run";
         case condition::lost:
-            return "the lock is no longer held";
+            return "the lock was lost";
         }
         return "unknown redlock condition " + std::to_string(value);
     }

@@ -20,7 +20,7 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 using setting_value =
     std::variant<std::monostate, std::chrono::milliseconds, std::int64_t, double, std::string>;
 
-/// An invalid value and the allowed range. Never contains a password or a token.
+/// An invalid value and the allowed range. Never contains a password or a secret.
 struct invalid_value {
     /// Name of the member, such as "max_ttl", "masters[1].port" or "tls.private_key_file"; or
     /// "resource" or "secret".
@@ -51,8 +51,8 @@ validation check(const acquire_options& options, const config& config);
 /// Checks the name of a resource: 1 to `resource_name_max` bytes of any value.
 validation check_resource(std::string_view resource);
 
-/// Checks the format of a lock token: 40 lowercase hexadecimal digits.
-validation check_secret(std::string_view lock_token);
+/// Checks the format of a lock's secret: 40 lowercase hexadecimal digits.
+validation check_secret(std::string_view secret);
 
 /// Returns the warning that `config::tls` is set, but no master uses TLS; empty if that is not so.
 std::string_view unused_tls(const config& config) noexcept;

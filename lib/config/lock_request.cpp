@@ -273,11 +273,10 @@ validation check_resource(std::string_view resource) {
     return outside("resource", resource.size(), "bytes", 1, resource_name_max);
 }
 
-validation check_secret(std::string_view lock_token) {
+validation check_secret(std::string_view secret) {
     constexpr std::int64_t digits = 40;
-    const auto size = static_cast<std::int64_t>(lock_token.size());
-    if (size == digits
-        && lock_token.find_first_not_of("0123456789abcdef") == std::string_view::npos) {
+    const auto size = static_cast<std::int64_t>(secret.size());
+    if (size == digits && secret.find_first_not_of("0123456789abcdef") == std::string_view::npos) {
         return {};
     }
     constexpr const char* rule = "all of them hexadecimal digits in lower case";

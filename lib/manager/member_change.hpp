@@ -58,7 +58,7 @@ void change_members(
     boost::asio::any_completion_handler<void(error_code)> done);
 
 /// Founds the quorum with the masters of this manager, in place of a list that is not final. Call
-/// it right after `async_run`. `unused`: no lock can have been on them, so there is no quarantine.
+/// it right after `async_run`. `unused`: no lock can have been on them, so no quarantine is needed.
 void found_quorum(const lock_manager& manager, bool unused);
 
 }}} // namespace redlock::REDLOCK_ABI::detail
