@@ -104,7 +104,7 @@ TEST_CASE("a master is replaced while a lock is held, and clients with the old l
     const auto note = [&](error_code error) { result = error; };
     holder.manager().async_add_member(to_string(all[3]), note);
     wait();
-    CHECK(holder.health().admitted == 4);
+    holder.until_admitted(4);
     masters[0].kill();
     client changer(io, with({0, 1, 2, 3}));
     changer.manager().async_remove_member(to_string(all[0]), note);
