@@ -69,7 +69,7 @@ struct lock_request {
 /// manager must not outlive the `io_context` of its executor. A handler that owns the manager whose
 /// operation it waits for is destroyed with the context only after the manager was closed.
 /// \par Default tokens
-/// Acquire, attach, extend, release, the wait for a loss and changes of the members have
+/// Acquire, attach, extend, release, query, the wait for a loss and changes of the members have
 /// `default_token`: `co_await` throws `error_with_diagnostics`. The others have
 /// `boost::asio::deferred`. With another completion token the completion signature is as
 /// documented.
@@ -331,7 +331,9 @@ public:
     /// `undecided`.
     /// \par Cancellation
     /// Terminal, partial and total: ends the wait with `operation_aborted`.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    /// \par Diagnostics
+    /// Yes: the replies, as in `lock_status::masters`.
+    template <typename CompletionToken = default_token>
     auto async_query(target asked, CompletionToken&& token = {}) {
         return detail::initiate<void(error_code, lock_status), &lock_manager::start_query>(
             get_executor(), std::forward<CompletionToken>(token), impl_, std::move(asked));
@@ -464,7 +466,7 @@ private:
     static void start_acquire(impl_ptr, detail::lock_request, sink, handler<lock>);
     using optional_name = std::optional<std::string>;
     static void start_change(impl_ptr, optional_name adds, optional_name removes, sink, handler<>);
-    static void start_query(impl_ptr, target, handler<lock_status>);
+    static void start_query(impl_ptr, target, sink, handler<lock_status>);
 
     impl_ptr impl_;
     bool owns_ = true; // closes the manager

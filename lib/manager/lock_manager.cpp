@@ -64,8 +64,8 @@ void lock_manager::start_change(
     impl->change_members(std::move(wanted), false, why.out, std::move(done));
 }
 
-void lock_manager::start_query(impl_ptr impl, target asked, handler<lock_status> done) {
-    impl->query(asked, std::move(done));
+void lock_manager::start_query(impl_ptr impl, target asked, sink votes, handler<lock_status> done) {
+    impl->query(asked, votes, std::move(done));
 }
 
 metrics lock_manager::get_metrics() const {

@@ -212,14 +212,15 @@ void manager_impl::contention(std::string_view key, std::size_t waiting) {
 
 // --- Queries ------------------------------------------------------------------------------------
 
-void manager_impl::query(const target& asked, handler<error_code, lock_status> done) {
+void manager_impl::query(
+    const target& asked, diagnostics_sink sink, handler<error_code, lock_status> done) {
     const section lock(*this);
     const auto* const pool = std::get_if<slots>(&asked.what);
     const auto* const one = std::get_if<std::string>(&asked.what);
     std::string resource = pool != nullptr ? pool->pool : one != nullptr ? *one : std::string();
     const validation valid = check_query(asked);
     if (!valid) {
-        refuse(nullptr, resource, to_string(valid.error()));
+        refuse(sink.out, resource, to_string(valid.error()));
     }
     if (!valid || !engine().running()) {
         complete(io(), std::move(done), valid ? why_not_running() : errc::invalid_argument, {});
@@ -228,11 +229,12 @@ void manager_impl::query(const target& asked, handler<error_code, lock_status> d
     calls::call& call = calls_.add(std::move(resource));
     on_cancel(done, without_effects, [this, cookie = call.cookie()](std::uint64_t) {
         if (calls::call* const found = calls_.find(cookie)) {
-            observer_.query_ended(found->observed, *found->resource, aborted);
+            query_ended(*found, aborted, nullptr);
             calls_.end<lock_status> (*found)(io(), aborted, lock_status());
         }
     });
     calls::wait(call, completion<error_code, lock_status>(std::move(done), io()));
+    call.sink = sink;
     call.observed =
         observer_.started({{.kind = operation_kind::query, .resource = *call.resource}});
     dispatch([&](time_point now) {
@@ -245,9 +247,23 @@ void manager_impl::query(const target& asked, handler<error_code, lock_status> d
     });
 }
 
+void manager_impl::query_ended(
+    const calls::call& ended, const error_code& error, const lock_status* found) {
+    observer_.ended(
+        ended.sink.on(error),
+        {{.id = ended.observed, .kind = operation_kind::query, .resource = *ended.resource},
+         error,
+         {},
+         found != nullptr ? std::optional(found->state) : std::nullopt},
+        [&](diagnostics& out) {
+            out = found != nullptr ? votes_of(*found, engine().majority()) : diagnostics();
+            out.resource = *ended.resource;
+        });
+}
+
 void manager_impl::queried(std::uint64_t cookie, lock_status&& found) {
     if (calls::call* const call = calls_.find(cookie)) { // else it was cancelled
-        observer_.query_ended(call->observed, *call->resource, {}, &found, engine().majority());
+        query_ended(*call, {}, &found);
         calls_.end<lock_status> (*call)(io(), {}, std::move(found));
     }
 }
@@ -284,7 +300,7 @@ bool lock_watch::query(manager_impl::handler<error_code, lock_status> done) {
             const std::lock_guard lock(impl->guard);
             notifications_ = impl->watch_.notifications_of(impl->key_of(resource_));
         }
-        impl->query(resource_, std::move(done));
+        impl->query(resource_, {}, std::move(done));
     }
     return impl != nullptr;
 }

@@ -38,7 +38,7 @@ public:
         begin_close();
     }
     void acquire(lock_request&& given, diagnostics_sink sink, handler<error_code, lock> done);
-    void query(const target& asked, handler<error_code, lock_status> done);
+    void query(const target& asked, diagnostics_sink sink, handler<error_code, lock_status> done);
     /// `patient`: waits for another change that is planned, instead of an error.
     void change_members(
         member_changes&& wanted, bool patient, diagnostics* why, handler<error_code> done);
@@ -109,6 +109,8 @@ private:
         std::string_view resource,
         const error_code& error,
         const core::ballots& votes);
+    /// Reports the end of a query in the same way; `found` is null if it was cancelled.
+    void query_ended(const calls::call& ended, const error_code& error, const lock_status* found);
 
     observer_feed observer_;
     calls calls_;

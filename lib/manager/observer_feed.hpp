@@ -86,24 +86,6 @@ public:
         explain(votes);
         ended(what, votes);
     }
-    /// Reports the end of a query, without `status` that of a cancelled one. `id` is 0 if its start
-    /// was not reported.
-    void query_ended(
-        std::uint64_t id,
-        std::string_view resource,
-        const error_code& error,
-        const lock_status* status = nullptr,
-        std::size_t quorum = 0) {
-        if (id != 0) {
-            ended(
-                {{.id = id, .kind = operation_kind::query, .resource = resource},
-                 error,
-                 {},
-                 status != nullptr ? std::optional(status->state) : std::nullopt},
-                status != nullptr ? votes_of(*status, quorum) : diagnostics());
-        }
-    }
-
     void acquired(const held_lock& lock) {
         report(lock, [](observer& one, const held_lock& mine) { one.acquired(mine); });
     }

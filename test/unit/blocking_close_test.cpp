@@ -4,11 +4,14 @@
 
 #include <redlock/blocking.hpp>
 
+#include <catch2/matchers/catch_matchers_string.hpp>
+
 #include <stop_token>
 
 namespace blocking_close_test {
 
 using namespace redlock;
+using Catch::Matchers::ContainsSubstring;
 
 TEST_CASE("a manager that its asynchronous side has closed answers each call, and waits for none") {
     config settings;
@@ -32,6 +35,26 @@ TEST_CASE("a manager that its asynchronous side has closed answers each call, an
         CHECK(code_of([&] { mutex.lock(); }) == errc::closed);
         CHECK(code_of([&] { manager.ready(std::chrono::seconds(1)); }) == errc::closed);
     }
+}
+
+TEST_CASE("a query with an invalid argument names the value") {
+    config settings;
+    settings.masters = {"redis://127.0.0.1:1"}; // nobody is there
+    blocking::manager manager(settings);
+    diagnostics why;
+    const auto query = [&](const target& what) {
+        return manager.call([&](auto token) {
+            return manager.async().async_query(what, with_diagnostics(why, std::move(token)));
+        });
+    };
+    CHECK_THROWS_WITH(query(slots("p", 0)), ContainsSubstring("invalid argument"));
+    CHECK_THAT(why.message, ContainsSubstring("size is 0; allowed: 1 to"));
+    CHECK(why.resource == "p");
+    CHECK_THROWS_AS(query({"a", "b"}), boost::system::system_error);
+    CHECK_THAT(why.message, ContainsSubstring("2 names; allowed: 1"));
+    CHECK(query("r").state == lock_state::undecided);
+    CHECK(why.votes.size() == 1);
+    CHECK(why.resource == "r");
 }
 
 TEST_CASE("a call that was stopped before it began sends nothing") {
