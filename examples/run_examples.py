@@ -5,13 +5,16 @@ Starts redis-servers of its own on free ports, passes their URLs, and checks wha
 and how it ends. Another server than the redis-server in the path: REDLOCK_REDIS_SERVER.
 """
 
+import collections
+import http.server
 import json
+import os
 import pathlib
-import re
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'test' / 'cli'))
 from harness import Master, die_with_parent  # pylint: disable=wrong-import-position
@@ -36,7 +39,7 @@ EXPECTED = {
         'redlock_ready{quorum="example"} 1',
         'HTTP/1.1 404 Not Found',
     ],
-    'tracing': ['{"resourceSpans":'],
+    'opentelemetry': ["'report': contended"],
     'slots': [
         'worker ', 'no slot had two holders', 'the slot of the killed worker came back',
         '0 of 3 slots are taken at the end',
@@ -78,27 +81,65 @@ def missing(expected, lines):
     return None
 
 
-def check_spans(lines):
-    """One lock is one trace, and a client that came too late has another."""
-    request = json.loads(lines[-1])
-    spans = request['resourceSpans'][0]['scopeSpans'][0]['spans']
-    for span in spans:
-        assert re.fullmatch('[0-9a-f]{32}', span['traceId']), span
-        assert re.fullmatch('[0-9a-f]{16}', span['spanId']), span
-        assert int(span['startTimeUnixNano']) <= int(span['endTimeUnixNano']), span
-    acquired, extended, late, release, hold = spans
-    assert [span['name'] for span in spans] == [
-        'redlock.acquire', 'redlock.extend', 'redlock.acquire', 'redlock.release', 'redlock.hold']
-    assert acquired['parentSpanId'] == late['parentSpanId'] == ''
+class Collector(http.server.BaseHTTPRequestHandler):
+    """Receives OTLP over HTTP, and keeps the requests by their path."""
+    protocol_version = 'HTTP/1.1'
+
+    def do_POST(self):  # pylint: disable=invalid-name
+        body = self.rfile.read(int(self.headers['Content-Length']))
+        self.server.received[self.path].append(json.loads(body))
+        self.send_response(200)
+        self.send_header('Content-Type', 'application/json')
+        self.send_header('Content-Length', '2')
+        self.end_headers()
+        self.wfile.write(b'{}')
+
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        pass
+
+
+def start_collector():
+    collector = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Collector)
+    collector.received = collections.defaultdict(list)
+    threading.Thread(target=collector.serve_forever, daemon=True).start()
+    os.environ['OTEL_EXPORTER_OTLP_ENDPOINT'] = f'http://127.0.0.1:{collector.server_port}'
+    os.environ['OTEL_EXPORTER_OTLP_PROTOCOL'] = 'http/json'
+    return collector.received
+
+
+def all_of(requests, *path):
+    """The elements of lists within lists, for example the spans of all requests."""
+    for key in path:
+        requests = [element for request in requests for element in request.get(key, [])]
+    return requests
+
+
+def check_telemetry(received):
+    """One job is one trace, and each metric arrives."""
+    spans = all_of(received['/v1/traces'], 'resourceSpans', 'scopeSpans', 'spans')
+    assert sorted(span['name'] for span in spans) == [
+        'redlock.acquire', 'redlock.acquire', 'redlock.extend', 'redlock.hold', 'redlock.release',
+        'report'], spans
+    named = {span['name']: span for span in spans}
+    acquired, refused = sorted(
+        (span for span in spans if span['name'] == 'redlock.acquire'),
+        key=lambda span: int(span['startTimeUnixNano']))
+    job, hold = named['report'], named['redlock.hold']
+    assert len({span['traceId'] for span in spans}) == 1
+    assert acquired['parentSpanId'] == refused['parentSpanId'] == job['spanId']
     assert hold['parentSpanId'] == acquired['spanId']
-    assert extended['parentSpanId'] == release['parentSpanId'] == hold['spanId']
-    assert len({span['traceId'] for span in (acquired, extended, release, hold)}) == 1
-    assert late['traceId'] != acquired['traceId']
-    assert late['status']['code'] == 2 and 'contended' in late['status']['message']
+    assert named['redlock.extend']['parentSpanId'] == hold['spanId']
+    assert named['redlock.release']['parentSpanId'] == hold['spanId']
+    assert refused['status']['code'] in (2, 'STATUS_CODE_ERROR'), refused['status']
+    assert 'contended' in refused['status']['message']
     assert [event['name'] for event in acquired['events']] == MASTERS * ['redlock.vote']
-
-
-CHECKS = {'tracing': check_spans}
+    metrics = {
+        metric['name']: metric for metric in
+        all_of(received['/v1/metrics'], 'resourceMetrics', 'scopeMetrics', 'metrics')}
+    assert set(metrics) == {'redlock.operation.duration', 'redlock.hold.duration',
+                            'redlock.lock.count', 'redlock.votes'}, metrics
+    point = metrics['redlock.hold.duration']['histogram']['dataPoints'][0]
+    assert point['explicitBounds'][0] < 0.001, point
 
 
 def timed_out(*_):
@@ -109,6 +150,7 @@ def main():
     program = sys.argv[1]
     signal.signal(signal.SIGALRM, timed_out)
     masters = []
+    received = start_collector() if pathlib.Path(program).name == 'opentelemetry' else None
     with tempfile.TemporaryDirectory() as directory:
         try:
             masters += [Master(directory) for _ in range(MASTERS)]
@@ -121,7 +163,8 @@ def main():
         sys.exit(f'FAILED: no line that begins with {absent!r}')
     if status != 0:
         sys.exit(f'FAILED: exit status {status}')
-    CHECKS.get(pathlib.Path(program).name, lambda _: None)(lines)
+    if received is not None:
+        check_telemetry(received)
     print('passed')
 
 

@@ -4,6 +4,8 @@
 
 #include <redlock/version.hpp>
 
+#include <string_view>
+
 namespace redlock { inline namespace REDLOCK_ABI {
 
 /// Errors of the library. A cancelled operation does not use these: it completes with
@@ -44,6 +46,9 @@ enum class errc : int {
     /// diagnostics name it and what to do first.
     conflicting_change,
 };
+
+/// Returns the name of the enumerator. The text has static lifetime.
+std::string_view to_string(errc) noexcept;
 
 /// Groups of errors for the decisions of a caller: `if (ec == condition::unavailable)`. No error
 /// belongs to more than one.

@@ -1,6 +1,6 @@
 // Includes what programs that take locks need: locks on a majority of N independent Redis masters,
-// asynchronous and blocking. Include by themselves: admin.hpp, placement.hpp, prometheus.hpp, and
-// testing.hpp of redlock-testing, a library of its own for tests.
+// asynchronous and blocking. Include by themselves: admin.hpp, placement.hpp, prometheus.hpp,
+// opentelemetry.hpp, and testing.hpp of redlock-testing, a library of its own for tests.
 
 #pragma once
 

@@ -88,6 +88,25 @@ std::string_view to_string(loss_reason reason) noexcept {
          "stalled"});
 }
 
+std::string_view to_string(errc error) noexcept {
+    const std::initializer_list<std::string_view> names = {
+        "success", // no enumerator has this value
+        "contended",
+        "no_quorum",
+        "validity_exhausted",
+        "wait_timed_out",
+        "lost",
+        "released",
+        "closed",
+        "not_running",
+        "invalid_argument",
+        "stale_token",
+        "would_deadlock",
+        "recursion_limit",
+        "conflicting_change"};
+    return name_of(error, names);
+}
+
 std::string_view to_string(lock_state state) noexcept {
     return name_of(state, {"free", "held", "undecided"});
 }

@@ -13,8 +13,8 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-MAXIMUM = 636
-MAXIMUM_WITHOUT_LARGE = 448
+MAXIMUM = 644
+MAXIMUM_WITHOUT_LARGE = 456
 LARGE = ('config', 'metrics', 'observer')
 
 # 12: the macro, the alias, the constant, the function, the enumeration and both enumerators, the

@@ -31,8 +31,13 @@ TEST_CASE("every error has a message of its own") {
         CHECK(code.category().name() == std::string("redlock"));
         CHECK(code.message().find("unknown") == std::string::npos);
         messages.insert(code.message());
+        CHECK(to_string(one) != "unknown");
     }
     CHECK(messages.size() == std::size(all));
+    CHECK(to_string(errc::contended) == "contended");
+    CHECK(to_string(errc::would_deadlock) == "would_deadlock");
+    CHECK(to_string(errc::conflicting_change) == "conflicting_change");
+    CHECK(to_string(static_cast<errc>(999)) == "unknown");
     CHECK(error_code(999, redlock::error_category()).message() == "unknown redlock error 999");
 }
 
