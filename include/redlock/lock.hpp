@@ -24,9 +24,25 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
+class lock;
+
 namespace detail {
 
 class lease_handle;
+
+/// Hears of the loss of a lock, without a handler for each lock; not of a release.
+class loss_listener {
+public:
+    /// Has `to` hear of the loss. A lock has one listener.
+    static void listen(const lock& mine, const std::shared_ptr<loss_listener>& to);
+
+    /// Called once, with the manager's mutex held: `self` must not be destroyed inside the call.
+    virtual void lost(std::shared_ptr<loss_listener> self, const diagnostics& why) = 0;
+
+protected:
+    loss_listener() = default;
+    ~loss_listener() = default;
+};
 
 } // namespace detail
 
@@ -220,6 +236,7 @@ public:
 
 private:
     friend class detail::lease_handle;
+    friend class detail::loss_listener;
     explicit lock(std::shared_ptr<detail::lease_handle> handle) noexcept;
 
     template <typename Signature>

@@ -178,6 +178,15 @@ void held_leases::wait_lost(
     }
 }
 
+void held_leases::listen(lease_handle& lease, const std::shared_ptr<loss_listener>& to) {
+    const net::socket_callbacks::section lock(driver_);
+    if (lease.stage == lease_handle::phase::lost) {
+        to->lost(to, *lease.need_more().loss);
+    } else {
+        lease.need_more().listener = to;
+    }
+}
+
 // --- For the engine -----------------------------------------------------------------------------
 
 void held_leases::belong_to(const std::shared_ptr<manager_impl>& manager) {

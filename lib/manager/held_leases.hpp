@@ -43,6 +43,7 @@ public:
         handler<error_code, extend_result> done);
     void release(lease_ptr lease, diagnostics* out, handler<error_code, release_result> done);
     void wait_lost(lease_ptr lease, diagnostics* out, handler<error_code, loss_reason> done);
+    void listen(lease_handle& lease, const std::shared_ptr<loss_listener>& to);
     /// The last handle was destroyed: the lease is released, or it expires with its ttl.
     void drop(lease_ptr lease, bool release);
     /// \}

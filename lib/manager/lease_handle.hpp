@@ -128,6 +128,7 @@ public:
     struct particulars {
         std::list<extend_waiter> extending; // a deque would allocate for every lease
         waiters<error_code, loss_reason> watching;
+        std::weak_ptr<loss_listener> listener;
         std::uint64_t observed = 0; // number of the lock, then of its operations, for the observer
         std::uint64_t observed_renewal = 0;
         std::uint64_t observed_release = 0;

@@ -29,6 +29,10 @@ void held_leases::lost(const core::claim& claim, loss_reason reason) {
         end_renewal(lease, lease.why_not_held(), loss);
     }
     observer_.lost(lease.seen(), reason, loss);
+    if (auto listener = more.listener.lock()) {
+        loss_listener& one = *listener;
+        one.lost(std::move(listener), loss);
+    }
     more.watching.explain_all(loss);
     more.watching.complete_all(driver_.io(), error_code(), reason);
 }

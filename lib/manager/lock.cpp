@@ -112,6 +112,14 @@ lock::executor_type lock::get_executor() const {
     return checked(handle_).io();
 }
 
+void detail::loss_listener::listen(const lock& mine, const std::shared_ptr<loss_listener>& to) {
+    if (const auto manager = mine.handle_->manager()) {
+        manager->leases().listen(*mine.handle_, to);
+    } else {
+        to->lost(to, diagnostics());
+    }
+}
+
 // If the manager is gone, its connections are gone as well: the lock is lost, and no master can be
 // asked.
 

@@ -44,17 +44,21 @@ public:
           done_(std::move(done), io_) {}
 
     void start() {
-        done_.on_cancel(strand_, weak_from_this(), &cancel, asio::cancellation_type::all);
+        cancel_with(done_, asio::cancellation_type::all);
         ask();
     }
 
 private:
     void ask() {
-        if (!watch_.query(step([](observation& me, error_code error, const lock_status& found) {
+        step(
+            [&](auto handler) {
+                if (!watch_.query(std::move(handler))) {
+                    finish(errc::closed, {});
+                }
+            },
+            [](observation& me, error_code error, const lock_status& found) {
                 me.answered(error, found);
-            }))) {
-            finish(errc::closed, {});
-        }
+            });
     }
 
     void answered(error_code error, const lock_status& found) {
@@ -72,11 +76,13 @@ private:
         if (told && found.time_left) {
             pause = std::min(pause, *found.time_left + poll_min);
         }
-        if (!watch_.wait(pause, step([](observation& me, error_code failed) {
-                             failed ? me.finish(failed, {}) : me.ask();
-                         }))) {
-            finish(errc::closed, {});
-        }
+        step(
+            [&](auto handler) {
+                if (!watch_.wait(pause, std::move(handler))) {
+                    finish(errc::closed, {});
+                }
+            },
+            [](observation& me, error_code failed) { failed ? me.finish(failed, {}) : me.ask(); });
     }
 
     void finish(error_code error, leader_status found) {
@@ -109,7 +115,7 @@ public:
           done_(std::move(done), io_) {}
 
     void start() {
-        done_.on_cancel(strand_, weak_from_this(), &cancel);
+        cancel_with(done_);
         lead();
     }
 
@@ -117,13 +123,17 @@ private:
     void lead() {
         led_to_the_end_ = false;
         returned_ = false;
-        detail::start_with_lock(
-            manager_,
-            name_,
-            term_,
-            [this](lock& term) { return run(term); },
-            {},
-            step([](leading& me, std::exception_ptr thrown) { me.ended(std::move(thrown)); }));
+        step(
+            [&](auto handler) {
+                detail::start_with_lock(
+                    manager_,
+                    name_,
+                    term_,
+                    [this](lock& term) { return run(term); },
+                    {},
+                    std::move(handler));
+            },
+            [](leading& me, std::exception_ptr thrown) { me.ended(std::move(thrown)); });
     }
 
     asio::awaitable<void> run(lock& term) {

@@ -10,13 +10,19 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/execution/blocking.hpp>
+#include <boost/asio/execution/context.hpp>
 #include <boost/asio/execution/outstanding_work.hpp>
+#include <boost/asio/execution_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
+#include <boost/asio/query.hpp>
+#include <boost/asio/recycling_allocator.hpp>
+#include <boost/asio/require.hpp>
 #include <boost/asio/strand.hpp>
 
 #include <functional>
@@ -32,14 +38,19 @@ public:
     caller(
         boost::asio::any_completion_handler<void(Results...)>&& done,
         const boost::asio::any_io_executor& io)
-        : done_(std::move(done)),
-          executor_(boost::asio::prefer(
-              boost::asio::get_associated_executor(done_, io),
-              boost::asio::execution::outstanding_work_t::tracked)) {}
+        : done_(std::move(done)) {
+        const boost::asio::any_completion_executor own(io);
+        executor_ = boost::asio::get_associated_executor(done_, own);
+        if (executor_ != own) { // which the manager keeps busy
+            executor_ =
+                boost::asio::prefer(executor_, boost::asio::execution::outstanding_work_t::tracked);
+        }
+    }
 
     /// Has the caller's cancellation call `f(owner)` on `strand`, if there still is an owner.
+    /// Returns whether the caller can cancel.
     template <typename Strand, typename Owner, typename F>
-    void on_cancel(
+    bool on_cancel(
         const Strand& strand,
         const std::weak_ptr<Owner>& owner,
         F f,
@@ -54,21 +65,76 @@ public:
                 }
             });
         }
+        return slot.is_connected();
     }
 
     /// Posts the handler via `io`: a dispatch could run it inline. A cancellation slot is not
     /// thread-safe, so it is cleared where the handler runs.
     void operator()(const boost::asio::any_io_executor& io, Results... results) && {
-        auto call = [done = std::move(done_), ... results = std::move(results)]() mutable {
-            boost::asio::get_associated_cancellation_slot(done).clear();
-            std::move(done)(std::move(results)...);
-        };
-        boost::asio::post(io, boost::asio::bind_executor(std::move(executor_), std::move(call)));
+        boost::asio::post(
+            io, boost::asio::bind_executor(std::move(executor_), call(std::move(results)...)));
+    }
+
+    /// The same without the detour: only inside another handler.
+    void dispatch(Results... results) && {
+        boost::asio::dispatch(executor_, call(std::move(results)...));
     }
 
 private:
+    auto call(Results... results) {
+        return [done = std::move(done_), ... results = std::move(results)]() mutable {
+            boost::asio::get_associated_cancellation_slot(done).clear();
+            std::move(done)(std::move(results)...);
+        };
+    }
+
     boost::asio::any_completion_handler<void(Results...)> done_;
     boost::asio::any_completion_executor executor_;
+};
+
+/// A strand as an executor that is cheap to copy: a shared pointer, which fits in an
+/// `any_io_executor`, where a strand would be allocated for each conversion. It tracks no work.
+class strand_executor {
+public:
+    using strand = boost::asio::strand<boost::asio::any_io_executor>;
+
+    explicit strand_executor(std::shared_ptr<const strand> shared) noexcept
+        : strand_(std::move(shared)) {}
+
+    boost::asio::execution_context& query(boost::asio::execution::context_t) const {
+        return boost::asio::query(*strand_, boost::asio::execution::context);
+    }
+    boost::asio::execution::blocking_t query(boost::asio::execution::blocking_t) const noexcept {
+        return never_
+                   ? boost::asio::execution::blocking_t(boost::asio::execution::blocking_t::never)
+                   : boost::asio::execution::blocking_t(
+                       boost::asio::execution::blocking_t::possibly);
+    }
+    strand_executor require(boost::asio::execution::blocking_t::never_t) const {
+        strand_executor out = *this;
+        out.never_ = true;
+        return out;
+    }
+    strand_executor require(boost::asio::execution::blocking_t::possibly_t) const {
+        strand_executor out = *this;
+        out.never_ = false;
+        return out;
+    }
+    template <typename F>
+    void execute(F&& f) const {
+        if (never_) {
+            boost::asio::require(*strand_, boost::asio::execution::blocking_t::never)
+                .execute(std::forward<F>(f));
+        } else {
+            strand_->execute(std::forward<F>(f));
+        }
+    }
+
+    bool operator==(const strand_executor&) const noexcept = default;
+
+private:
+    std::shared_ptr<const strand> strand_;
+    bool never_ = false;
 };
 
 /// The base of an operation `Derived`, which its steps keep alive.
@@ -77,31 +143,70 @@ class procedure : public std::enable_shared_from_this<Derived> {
 protected:
     explicit procedure(const boost::asio::any_io_executor& io)
         : io_(io),
-          strand_(boost::asio::make_strand(io)) {}
+          strand_(std::make_shared<const strand_executor::strand>(io)) {}
 
-    /// What a cancellation of the whole does: cancels the current step.
-    static void cancel(procedure& me) {
-        me.cancelled_ = true;
-        me.step_.emit(boost::asio::cancellation_type::terminal);
+    /// Has the caller's cancellation cancel the current step, if `done` has a slot. The steps then
+    /// run on the strand. Called before the first.
+    template <typename Caller>
+    void cancel_with(
+        Caller& done,
+        boost::asio::cancellation_type accepted = boost::asio::cancellation_type::terminal
+                                                  | boost::asio::cancellation_type::partial) {
+        cancellable_ = done.on_cancel(
+            strand_,
+            this->weak_from_this(),
+            [](procedure& me) {
+                me.cancelled_ = true;
+                me.step_.emit(boost::asio::cancellation_type::terminal);
+            },
+            accepted);
     }
 
-    /// Returns a handler that calls `f(derived, results...)` on the strand.
+    /// A handler that calls `f(derived, results...)`, on the manager's executor.
     template <typename F>
-    auto on_strand(F f) {
-        return boost::asio::bind_executor(
-            strand_, [self = this->shared_from_this(), f](auto... results) {
-                std::invoke(f, *self, std::move(results)...);
-            });
-    }
-    /// The same for a step that is cancelled together with the whole.
+    struct next {
+        using allocator_type = boost::asio::recycling_allocator<void>;
+
+        allocator_type get_allocator() const noexcept { return {}; }
+        diagnostics_sink get_diagnostics_sink() const noexcept { return sink; }
+
+        template <typename... Results>
+        void operator()(Results... results) {
+            std::invoke(f, *self, std::move(results)...);
+        }
+
+        std::shared_ptr<Derived> self;
+        F f;
+        diagnostics_sink sink = {};
+    };
+
+    /// The same on the strand, with a slot.
     template <typename F>
-    auto step(F f) {
-        return boost::asio::bind_cancellation_slot(step_.slot(), on_strand(f));
+    struct cancellable : next<F> {
+        using executor_type = strand_executor;
+        using cancellation_slot_type = boost::asio::cancellation_slot;
+
+        executor_type get_executor() const noexcept { return this->self->strand_; }
+        cancellation_slot_type get_cancellation_slot() const noexcept {
+            return this->self->step_.slot();
+        }
+    };
+
+    /// Starts a step: `start(handler)` begins an operation, whose end calls `f(derived,
+    /// results...)`. It is cancelled together with the whole.
+    template <typename Start, typename F>
+    void step(Start start, F f, diagnostics_sink sink = {}) {
+        if (cancellable_) {
+            start(cancellable<F>{{this->shared_from_this(), f, sink}});
+        } else {
+            start(next<F>{this->shared_from_this(), f, sink});
+        }
     }
 
     const boost::asio::any_io_executor io_;
-    const boost::asio::strand<boost::asio::any_io_executor> strand_;
+    const strand_executor strand_;
     boost::asio::cancellation_signal step_; // cancels the current step
+    bool cancellable_ = false;
     bool cancelled_ = false;
 };
 

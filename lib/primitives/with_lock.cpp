@@ -2,6 +2,7 @@
 
 #include <redlock/with_lock.hpp>
 
+#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -11,8 +12,10 @@ namespace asio = boost::asio;
 
 namespace {
 
-// One scope: acquire, then the work together with a watch for loss, then release.
-class scope : public procedure<scope> {
+// One scope: acquire, then the work while a loss is listened for, then release. The work runs on
+// the strand, and so does all that may happen at the same time: its end and a loss. The steps
+// before and after it need no strand unless the caller can cancel them.
+class scope : public procedure<scope>, public loss_listener {
     friend procedure;
 
 public:
@@ -24,28 +27,30 @@ public:
         : procedure(io),
           work_(std::move(work)),
           done_(std::move(done), io_),
-          out_(out) {}
+          votes_{out != nullptr ? out : &why_, out == nullptr} {}
 
     void start(lock_manager& manager, target wanted, acquire_options options) {
-        done_.on_cancel(strand_, weak_from_this(), &cancel);
-        if (out_ == nullptr) {
-            manager.async_acquire(
-                std::move(wanted), options, with_diagnostics(step(&scope::acquired)));
-            return;
-        }
-        manager.async_acquire(
-            std::move(wanted),
-            options,
-            with_diagnostics(*out_, step([](scope& me, error_code error, lock held) {
-                me.acquired(
-                    error ? explained(error, *me.out_) : std::exception_ptr(), std::move(held));
-            })));
+        cancel_with(done_);
+        step(
+            [&](auto handler) {
+                manager.async_acquire(std::move(wanted), options, std::move(handler));
+            },
+            &scope::acquired,
+            votes_);
+    }
+
+    void lost(std::shared_ptr<loss_listener> self, const diagnostics& why) override {
+        asio::post(strand_, [this, self = std::move(self), why] {
+            lost_ = true;
+            why_ = why;
+            step_.emit(asio::cancellation_type::terminal);
+        });
     }
 
 private:
-    void acquired(std::exception_ptr error, lock held) {
+    void acquired(error_code error, lock held) {
         if (error) {
-            finish(std::move(error));
+            finish(explained(error, *votes_.out));
             return;
         }
         lock_ = std::move(held);
@@ -54,37 +59,41 @@ private:
                 boost::system::system_error(asio::error::operation_aborted)));
             return;
         }
-        lock_.async_wait_lost(
-            with_diagnostics(loss_, on_strand([](scope& me, error_code failure, loss_reason) {
-                                 if (!failure) {
-                                     me.lost_ = true;
-                                     me.step_.emit(asio::cancellation_type::terminal);
-                                 }
-                             })));
         asio::co_spawn(
             strand_,
             // In a coroutine of its own, so that an exception of the call itself counts as well.
             run_work(),
-            step([](scope& me, std::exception_ptr thrown) { me.worked(std::move(thrown)); }));
+            asio::bind_cancellation_slot(
+                step_.slot(),
+                asio::bind_executor(
+                    strand_, [self = shared_from_this()](std::exception_ptr thrown) {
+                        self->worked(std::move(thrown));
+                    })));
     }
 
-    asio::awaitable<void> run_work() { co_await work_(lock_); }
+    asio::awaitable<void> run_work() {
+        listen(lock_, shared_from_this()); // on the strand, where a loss is heard
+        co_await work_(lock_);
+    }
 
     void worked(std::exception_ptr thrown) {
         result_ = std::move(thrown);
+        work_ = {};
         if ((lost_ || !lock_.held()) && (!result_ || is_abort(result_))) {
-            // `loss_` is filled before the handler that sets `lost_` runs.
-            result_ = explained(errc::lost, lost_ ? loss_ : diagnostics());
+            result_ = explained(errc::lost, lost_ ? why_ : diagnostics());
         }
         if (!lock_.valid()) { // the work has moved it away
             finish(std::move(result_));
             return;
         }
-        lock_.async_release(on_strand(
-            [](scope& me, error_code, release_result) { me.finish(std::move(me.result_)); }));
+        const auto released = [](scope& me, error_code, release_result) {
+            me.finish(std::move(me.result_));
+        };
+        lock_.async_release(next<decltype(released)>{shared_from_this(), released});
     }
 
-    void finish(std::exception_ptr result) { std::move(done_)(io_, std::move(result)); }
+    // Always in a handler, so the caller's may be called inside.
+    void finish(std::exception_ptr result) { std::move(done_).dispatch(std::move(result)); }
 
     static bool is_abort(const std::exception_ptr& thrown) {
         try {
@@ -98,8 +107,8 @@ private:
 
     locked_work work_;
     caller<std::exception_ptr> done_;
-    diagnostics* const out_; // of the caller, for the acquire; may be null
-    diagnostics loss_;
+    diagnostics why_;              // of a failure, of the acquire or of a loss
+    const diagnostics_sink votes_; // of the acquire
     lock lock_;
     bool lost_ = false;
     std::exception_ptr result_;
