@@ -204,6 +204,16 @@ private:
             detail::wait_for_values(result));
     }
 
+    /// Acquires a lock into `out`. Stores the votes in `why`, or, with `failures_only`, those of a
+    /// failure.
+    error_code take(
+        target wanted,
+        const acquire_options& options,
+        const std::stop_token& stop,
+        redlock::lock& out,
+        detail::diagnostics_sink why);
+    release_result release(redlock::lock& mine);
+
     /// Whether it is called on the manager's thread.
     bool on_own_thread() const noexcept;
     /// Throws if the calling thread must not wait, or need not.

@@ -9,9 +9,13 @@
 #include <boost/asio/post.hpp>
 #include <boost/system/system_error.hpp>
 
+#include <semaphore.h>
+
 #include <atomic>
 #include <stdexcept>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
@@ -143,6 +147,100 @@ void manager::wait(
     }
 }
 
+// --- Acquire and release ------------------------------------------------------------------------
+
+namespace {
+
+// The result of an operation that the calling thread starts itself, and a semaphore to wait on,
+// because the waits of the standard's atomics yield the processor first. The manager's initiating
+// functions are safe in any thread as long as nothing cancels them.
+template <typename Value>
+struct result {
+    result() noexcept { sem_init(&over, 0, 0); }
+    result(const result&) = delete;
+    result& operator=(const result&) = delete;
+    ~result() { sem_destroy(&over); }
+
+    void wait() noexcept {
+        while (sem_wait(&over) != 0) {
+            // Interrupted by a signal.
+        }
+    }
+
+    error_code error = errc::closed; // if the handler is destroyed
+    Value value = {};
+    sem_t over = {};
+};
+
+template <typename Value>
+class handler {
+public:
+    handler(result<Value>& to, detail::diagnostics_sink why) noexcept : to_(&to), why_(why) {}
+    handler(handler&& other) noexcept : to_(std::exchange(other.to_, nullptr)), why_(other.why_) {}
+    handler& operator=(handler&&) = delete;
+    ~handler() {
+        if (to_ != nullptr) {
+            end();
+        }
+    }
+
+    detail::diagnostics_sink get_diagnostics_sink() const noexcept { return why_; }
+
+    void operator()(const error_code& error, Value value) {
+        to_->error = error;
+        to_->value = std::move(value);
+        end();
+    }
+
+private:
+    void end() noexcept { sem_post(&std::exchange(to_, nullptr)->over); }
+
+    result<Value>* to_;
+    detail::diagnostics_sink why_;
+};
+
+} // namespace
+
+error_code manager::take(
+    target wanted,
+    const acquire_options& options,
+    const std::stop_token& stop,
+    redlock::lock& out,
+    detail::diagnostics_sink why) {
+    if (stop.stop_possible() || impl_->virtual_time) {
+        error_code error;
+        std::tie(error, out) = call(
+            [&](auto token) {
+                return async().async_acquire(
+                    std::move(wanted),
+                    options,
+                    with_diagnostics(*why.out, asio::as_tuple(std::move(token))));
+            },
+            stop);
+        return error;
+    }
+    check_may_wait(stop);
+    result<redlock::lock> taken;
+    async().async_acquire(std::move(wanted), options, handler<redlock::lock>(taken, why));
+    taken.wait();
+    out = std::move(taken.value);
+    return taken.error;
+}
+
+release_result manager::release(redlock::lock& mine) {
+    if (impl_->virtual_time) {
+        return call([&](auto token) { return mine.async_release(std::move(token)); });
+    }
+    check_may_wait({});
+    result<release_result> released;
+    mine.async_release(handler<release_result>(released, {}));
+    released.wait();
+    if (released.error) {
+        detail::throw_error(released.error);
+    }
+    return released.value;
+}
+
 // --- A lock -------------------------------------------------------------------------------------
 
 struct lock::state {
@@ -190,7 +288,7 @@ extend_result lock::extend(std::chrono::milliseconds ttl) {
 
 release_result lock::release() {
     redlock::lock& mine = async();
-    return state_->locks.call([&](auto token) { return mine.async_release(std::move(token)); });
+    return state_->locks.release(mine);
 }
 
 bool lock::held() const noexcept {
@@ -211,11 +309,11 @@ std::string_view lock::secret() const {
 
 lock manager::acquire(target wanted, acquire_options options, std::stop_token stop) {
     auto made = std::make_unique<lock::state>(*this);
-    made->handle = call(
-        [&](auto token) {
-            return async().async_acquire(std::move(wanted), options, std::move(token));
-        },
-        std::move(stop));
+    diagnostics why;
+    if (const error_code error =
+            take(std::move(wanted), options, stop, made->handle, {&why, true})) {
+        std::rethrow_exception(detail::explained(error, std::move(why)));
+    }
     made->handle.async_wait_lost([lost = made->lost](error_code failure, loss_reason) mutable {
         if (!failure) {
             lost.request_stop();

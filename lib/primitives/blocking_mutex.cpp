@@ -38,8 +38,15 @@ acquire_options for_readers(acquire_options options) noexcept {
 } // namespace
 
 /// The threads of this process that use the mutex. All but `guard` with the guard held.
-struct blocking_mutex::state {
+struct blocking_mutex::state final : loss_listener {
     explicit state(asio::any_io_executor manager) : executor(std::move(manager)) {}
+
+    void lost(std::shared_ptr<loss_listener> self, const diagnostics&) override {
+        asio::post(executor, [this, self = std::move(self)] {
+            const std::lock_guard lock(guard);
+            signal_if_lost();
+        });
+    }
 
     struct threads {
         std::size_t inside = 0;  // from the request to the end of the release
@@ -83,7 +90,7 @@ struct blocking_mutex::state {
     void signal_if_lost() noexcept {
         if (overdue()) {
             try {
-                asio::post(executor, [told = lost]() mutable { told.request_stop(); });
+                asio::post(executor, [told = stopped]() mutable { told.request_stop(); });
             } catch (...) { // NOLINT(bugprone-empty-catch): no memory; `held` is false nevertheless
             }
         }
@@ -107,7 +114,7 @@ struct blocking_mutex::state {
     threads shared;
     std::vector<redlock::lock> leases; // one of each thread inside
     std::vector<std::uint64_t> owners; // threads that have locked, as far as it is known
-    std::stop_source lost;
+    std::stop_source stopped;          // on a loss
     std::optional<release_result> last_release;
     diagnostics last_attempt;
 };
@@ -180,21 +187,10 @@ error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token
         options.wait = wait.for_masters();
         try {
             diagnostics why;
-            auto [error, taken] = manager_.call(
-                [&](auto token) {
-                    return manager_.async().async_acquire(
-                        resource_,
-                        options,
-                        with_diagnostics(why, asio::as_tuple(std::move(token))));
-                },
-                stop);
+            redlock::lock taken;
+            const error_code error = manager_.take(resource_, options, stop, taken, {&why, false});
             if (!error) {
-                taken.async_wait_lost([watched = std::weak_ptr(state_)](error_code, loss_reason) {
-                    if (const auto still = watched.lock()) {
-                        const std::lock_guard lock(still->guard);
-                        still->signal_if_lost();
-                    }
-                });
+                loss_listener::listen(taken, state_);
             }
             const std::lock_guard lock(mine.guard);
             mine.last_attempt = std::move(why);
@@ -209,7 +205,7 @@ error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token
                 continue; // `taken` is released in the background
             }
             if (mine.leases.empty()) {
-                mine.lost = std::stop_source();
+                mine.stopped = std::stop_source();
             }
             mine.owners.reserve(mine.owners.size() + 1); // nothing may throw below the next line
             mine.leases.push_back(std::move(taken));
@@ -241,8 +237,7 @@ void blocking_mutex::unlock(entry how) noexcept {
     std::optional<release_result> result;
     try {
         if (!manager_.on_own_thread()) {
-            result =
-                manager_.call([&](auto token) { return ended.async_release(std::move(token)); });
+            result = manager_.release(ended);
         }
     } catch (...) { // NOLINT(bugprone-empty-catch)
     }
@@ -285,7 +280,7 @@ std::uint64_t blocking_mutex::fencing_token() const {
 
 std::stop_token blocking_mutex::lost() const {
     const std::lock_guard lock(state_->guard);
-    return state_->lost.get_token();
+    return state_->stopped.get_token();
 }
 
 std::optional<release_result> blocking_mutex::last_release() const {
