@@ -27,7 +27,7 @@ int bob = 100;
 
 asio::awaitable<void>
 pay(redlock::lock_manager& manager, std::string from, std::string to, int& payer, int& payee) {
-    // Named first: no braces in a statement with co_await (docs/compilers.md).
+    // Named first: no braces in a statement with co_await (docs/packaging.md).
     const std::vector<std::string> accounts{std::move(from), std::move(to)};
     const redlock::acquire_options options;
     redlock::lock both = co_await manager.async_acquire(accounts, options, asio::use_awaitable);

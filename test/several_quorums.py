@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes the tables of docs/several_quorums.md: several_quorums.py SOURCE_ROOT [--write]
+"""Computes the tables of docs/primitives.md: several_quorums.py SOURCE_ROOT [--write]
 
 The placement of resources is written here once more, in another language than the library's. The
 documentation must show what comes out; with --write, it is made to.
@@ -78,7 +78,7 @@ TABLES = {'weights': weights, 'moving': moving, 'availability': availability}
 
 
 def main():
-    page = pathlib.Path(sys.argv[1], 'docs', 'several_quorums.md')
+    page = pathlib.Path(sys.argv[1], 'docs', 'primitives.md')
     shown = page.read_text(encoding='utf-8')
     computed = shown
     for name, table in TABLES.items():

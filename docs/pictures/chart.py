@@ -24,7 +24,7 @@ STYLE = '''\
 
 def rows(page):
     """(client, pairs per second at K = 64), the fastest first, of the tables that have that column."""
-    part = page.split('### Peers', 1)[1].split('\n### ', 1)[0]
+    part = page.split('## Peers', 1)[1].split('\n## ', 1)[0]
     found = {}
     for table in re.findall(r'(?:^\|.*\n)+', part, re.MULTILINE):
         lines = [[cell.strip() for cell in line.strip('|').split('|')] for line in table.splitlines()]

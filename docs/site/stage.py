@@ -115,7 +115,7 @@ class Stage:
 
     def run(self):
         shutil.rmtree(self.out, ignore_errors=True)
-        pages = [self.root / 'CONTRIBUTING.md', self.root / 'CHANGELOG.md']
+        pages = [self.root / name for name in ('README.md', 'CONTRIBUTING.md', 'CHANGELOG.md')]
         for path in sorted((self.root / 'docs').rglob('*')):
             inside = path.relative_to(self.root / 'docs')
             if path.suffix not in TAKEN or inside.parts[0] in NOT_PAGES:

@@ -1,4 +1,4 @@
-// Quoted by docs/compilers.md.
+// Quoted by docs/packaging.md.
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/use_awaitable.hpp>

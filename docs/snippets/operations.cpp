@@ -1,6 +1,7 @@
 // Quoted by docs/operations.md and docs/operations/masters.md.
 
 #include <redlock/lock_manager.hpp>
+#include <redlock/logger.hpp>
 #include <redlock/prometheus.hpp>
 
 #include <boost/asio/awaitable.hpp>
@@ -16,6 +17,10 @@ namespace asio = boost::asio;
 std::string metrics_page(const redlock::lock_manager& manager) {
     std::string page = redlock::to_prometheus(manager.get_metrics(), manager.get_health());
     return page;
+}
+
+void turn_log_on(redlock::config& config) {
+    config.log = redlock::log_to_stderr(redlock::log_level::info);
 }
 
 asio::awaitable<void> replace(redlock::lock_manager& locks) {

@@ -1,4 +1,4 @@
-// Quoted by docs/reentrant.md.
+// Quoted by docs/primitives.md.
 
 #include <redlock/reentrant_mutex.hpp>
 

@@ -141,4 +141,5 @@ def all_pages(root):
     """README.md first: it is where a reader begins."""
     root = pathlib.Path(root)
     fixed = [root / name for name in ('README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CODE_OF_CONDUCT.md')]
-    return [Page(root, path) for path in [*fixed, *sorted((root / 'docs').rglob('*.md'))] if path.exists()]
+    inside = [root / 'bench' / 'RESULTS.md', *sorted(root.glob('lib/**/README.md')), *sorted(root.glob('test/**/README.md'))]
+    return [Page(root, path) for path in [*fixed, *sorted((root / 'docs').rglob('*.md')), *inside] if path.exists()]
