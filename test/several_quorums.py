@@ -42,20 +42,6 @@ def weights():
          for resource in ('jobs/nightly', 'orders/4711', 'straße', 'a', 'b')])
 
 
-def moving():
-    """What a quorum that is added takes, of 100,000 resources."""
-    names = [f'q{i}' for i in range(1, 18)]
-    resources = [f'orders/{i}' for i in range(100_000)]
-    body = []
-    for k in (1, 2, 4, 8, 16):
-        before, after = names[:k], names[:k + 1]
-        homes = [(place(before, one), place(after, one)) for one in resources]
-        moved = [new for old, new in homes if old != new]
-        assert set(moved) == {names[k]}
-        body.append([f'{k} to {k + 1}', f'{len(moved) / 1e3:.1f} %', f'{100 / (k + 1):.1f} %'])
-    return rows(['quorums', 'moved', '1 / (k + 1)'], body)
-
-
 def down(masters, p):
     """The probability that a quorum has no majority, if each master is away for the share p of the time."""
     needed = masters // 2 + 1
@@ -74,7 +60,7 @@ def availability():
                  'any of 4', 'any of 16'], body)
 
 
-TABLES = {'weights': weights, 'moving': moving, 'availability': availability}
+TABLES = {'weights': weights, 'availability': availability}
 
 
 def main():
