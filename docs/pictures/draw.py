@@ -105,10 +105,13 @@ class Drawing:
         self.height = self.axis + 48 + 22
 
     def start(self, mark):
-        """Where its label begins: after the moment, or before it where the picture ends."""
+        """Where its label begins: after the moment, or before it where the picture ends or a line comes from above."""
         width = LETTER * len(mark[2])
         at = self.x(mark[1]) + 4
-        return at if at + width < LEFT + WIDTH + RIGHT else self.x(mark[1]) - 4 - width
+        above = self.run.rows[:self.run.rows.index(mark[0])]
+        crossed = any(one in above and other == mark[0] and at < self.x(end) < at + width
+                      for one, _, other, end, _ in self.run.lines)
+        return at if at + width < LEFT + WIDTH + RIGHT and not crossed else self.x(mark[1]) - 4 - width
 
     def add(self, text):
         self.out.append(text)
