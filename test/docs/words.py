@@ -21,8 +21,7 @@ LONGEST = 40  # words in a sentence
 MOST = {'README.md': 600}  # words in a page
 
 PAGES = [
-    '*.md', 'docs/**/*.md', 'bench/*.md', 'examples/*.md', 'lib/*.md', 'test/**/README.md', 'packaging/templates/*.md', '.github/**/*.md',
-    '.gitlab/**/*.md',
+    '*.md', 'docs/**/*.md', 'bench/*.md', 'examples/*.md', 'lib/*.md', 'test/**/README.md', '.github/**/*.md',
 ]
 
 # Sources whose comments are checked, and C++ sources whose strings are. Add more when they pass.
