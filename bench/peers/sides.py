@@ -143,3 +143,32 @@ def python_peers(asked):
     yield Worker(asked, f'redis-py {library}, one node',
                  [found['python'], str(HERE / 'python_worker.py')], 1, {})
     asked.versions['redis-py'] = f'python {language}'
+
+
+def cpp_peers(asked):
+    """redis-plus-plus, given as the prefix in which it is installed, or installed where pkg-config finds it."""
+    prefix = asked.redis_plus_plus
+    if prefix:
+        libraries = [path for name in ['lib', 'lib64'] for path in sorted((prefix / name).glob('libredis++.*'))
+                     if path.suffix in ('.a', '.so')]
+        if not libraries:
+            raise Missing(f'no libredis++ in {prefix}')
+        flags = [f'-I{prefix / "include"}', str(libraries[0]), f'-Wl,-rpath,{libraries[0].parent}', '-lhiredis']
+        version = f'in {prefix.name}'
+    else:
+        try:
+            flags = output_of(['pkg-config', '--cflags', '--libs', 'redis++', 'hiredis'], 30).split()
+            version = output_of(['pkg-config', '--modversion', 'redis++'], 30).strip()
+        except Trouble:
+            raise Missing('pkg-config finds no redis++; build it, and give its prefix to --redis-plus-plus') from None
+    asked.scratch.mkdir(parents=True, exist_ok=True)
+    program = asked.scratch / 'redis_plus_plus'
+    source = HERE / 'redis_plus_plus.cpp'
+    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        note(f'compiling {program}')
+        try:
+            output_of(['g++', '-std=c++20', '-O2', str(source), '-o', str(program), *flags, '-pthread'], 300)
+        except Trouble as trouble:
+            raise Missing(str(trouble)) from trouble
+    yield Worker(asked, 'redis-plus-plus', [str(program)], None, {})
+    asked.versions['redis-plus-plus'] = version
