@@ -121,7 +121,7 @@ inline constexpr std::chrono::milliseconds default_ttl = std::chrono::millisecon
 inline constexpr std::chrono::milliseconds default_stop_margin = std::chrono::milliseconds::min();
 
 /// Options of one acquire. Trivially destructible on purpose: g++ 12 destroys other aggregates
-/// twice if they are temporaries in a `co_await` statement (see docs/compilers.md).
+/// twice if they are temporaries in a `co_await` statement (see docs/packaging.md).
 struct acquire_options {
     /// The lease: time after which the masters expire the lock unless it is extended. Range: more
     /// than the clock drift plus `stop_margin` plus `min_validity`, up to the longest one,
@@ -239,7 +239,7 @@ struct target {
     /// Several resources together, by their names: 1 to `resources_max`, in any order. Duplicates
     /// count once, and a list of one is the same as that name.
     target(std::vector<std::string> names) : what(std::move(names)) {}
-    /// The same. In a statement with `co_await` use a named vector (see docs/compilers.md).
+    /// The same. In a statement with `co_await` use a named vector (see docs/packaging.md).
     target(std::initializer_list<std::string> names) : what(std::vector(names)) {}
     /// Any free slots of a pool.
     target(slots wanted) : what(std::move(wanted)) {}

@@ -24,7 +24,7 @@ namespace redlock { inline namespace REDLOCK_ABI {
 /// h = (h xor h >> 27) * 0x94d049bb133111eb
 /// h = h xor h >> 31
 /// \endcode
-/// The function is part of the protocol and never changes. docs/several_quorums.md has test
+/// The function is part of the protocol and never changes. docs/primitives.md has test
 /// vectors. Thread-safe.
 std::uint64_t placement_weight(std::string_view quorum, std::string_view resource) noexcept;
 

@@ -104,7 +104,7 @@ struct scope_of<void> {
 ///
 /// **g++ 12 destroys the captures of a lambda twice** if the lambda is written within a statement
 /// with `co_await`, whatever function it is passed to. Captures by reference are not affected. Name
-/// any other work before the statement (see docs/compilers.md):
+/// any other work before the statement (see docs/packaging.md):
 /// \code
 /// const redlock::locked_work work = [customer](redlock::lock&) { return bill(customer); };
 /// co_await redlock::async_with_lock(manager, "r", options, work);

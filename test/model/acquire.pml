@@ -1,6 +1,6 @@
 /* The lock without fencing tokens: votes, rollback, late commands, lost memory, deadlines, extension
  * without healing, and a holder that acts until it lets go or its last deadline has passed.
- * docs/model.md says what is left out, and why that is safe.
+ * test/model/README.md says what is left out, and why that is safe.
  *
  * Scope, each by -D:   CLIENTS; ATTEMPTS and EXTENDS of each, OTHERS_ATTEMPTS of all but the first;
  *                      LOSSES of memory, BREAKS of connections, DRIFTS of clocks; TTL in ticks;

@@ -1,7 +1,7 @@
 /* A certificate behind the batch: an acquire is a native SET, which looks at nothing, and then a GET of the
  * master's record on the same connection, which shows that nothing was forgotten in between. And the
  * extensions of a lease whose SET was not vouched for by such a certificate.
- * docs/model.md says what is left out, and why that is safe.
+ * test/model/README.md says what is left out, and why that is safe.
  *
  * Scope, each by -D:   FAULTS of any kind but steps, or with ONLY of these kinds (their sum); TTL in ticks;
  *                      ROUNDS of extension, of both clients together; ATTEMPTS of each client;

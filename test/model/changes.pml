@@ -1,5 +1,5 @@
 /* The members of a quorum, which the masters keep themselves, and how one of them is added or removed while locks
- * are taken. docs/model.md says what is left out, and why that is safe.
+ * are taken. test/model/README.md says what is left out, and why that is safe.
  *
  * All members after the change promise it. Once all had the promise at the same moment, and Q has passed since then,
  * the change is final. Until then a lock needs a majority of the members before the change.

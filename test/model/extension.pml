@@ -1,5 +1,5 @@
 /* How a lease is extended: rounds that are judged once, healing as a second step, the blocking rule.
- * One holder extends, one challenger acquires. docs/model.md says what is left out, and why that is safe.
+ * One holder extends, one challenger acquires. test/model/README.md says what is left out, and why that is safe.
  *
  * Scope, each by -D:   MASTERS; ROUNDS of extension; LOSSES of memory; DELETIONS of the holder's key by
  *                      an operator, beyond the assumptions; TTL in ticks

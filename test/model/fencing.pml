@@ -1,5 +1,5 @@
 /* The order of the fencing tokens: counters of each master, the maximum and its RAISE, replies that
- * take time, duplicates, lost counters. What is left out is in docs/model.md.
+ * take time, duplicates, lost counters. What is left out is in test/model/README.md.
  *
  * Scope, each by -D:   ATTEMPTS of the first client and OTHERS_ATTEMPTS of the other one; LOSSES of
  *                      memory, BREAKS of connections, DUPLICATES of ACQUIRE; TTL and HORIZON in

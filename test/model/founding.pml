@@ -1,6 +1,6 @@
 /* Founding a quorum, and what a wrong list can do: each client counts only masters whose record has its own list
  * of masters. A record gets a list when the quorum is founded, by all masters of the list, and again after its
- * master has lost it. docs/model.md says what is left out, and why that is safe.
+ * master has lost it. test/model/README.md says what is left out, and why that is safe.
  *
  * Scope, each by -D:   MASTERS that exist; FIRST, SECOND: the lists of the two clients, a bit for each master;
  *                      THIRD: a third list; SPELLED=1: the first two lists differ although they are of the same

@@ -1,5 +1,5 @@
 /* What a master stores: its record, the handshake, the quarantine, and what takes a memory away.
- * Each client makes one attempt. docs/model.md says what is left out, and why that is safe.
+ * Each client makes one attempt. test/model/README.md says what is left out, and why that is safe.
  *
  * Scope, each by -D:   FAULTS of any kind, or of one kind with ONLY=kind; TTL in ticks;
  *                      NEW=1: a new quorum, without records

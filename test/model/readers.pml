@@ -1,7 +1,7 @@
 /* Readers and exclusive owners of one resource: the lock's own key has a fixed value while readers have it, so
  * that a bare SET NX is refused beside them. Entries of readers, their extension and healing, a downgrade, lost
  * memory, late commands, the intent of a waiter.
- * docs/model.md says what is left out, and why that is safe.
+ * test/model/README.md says what is left out, and why that is safe.
  *
  * Scope, each by -D:   READERS, OWNERS: clients that acquire as such, once; ROUNDS of extension, of all clients
  *                      together; DOWNGRADES=1: an owner may become a reader; LOSSES of memory; TTL in ticks

@@ -1,5 +1,5 @@
 // Which quorum has a resource. The rule is a part of the protocol: the values stand in
-// docs/several_quorums.md, too, and test/several_quorums.py computes them once more, in another
+// docs/primitives.md, too, and test/several_quorums.py computes them once more, in another
 // language.
 #include "support/test.hpp"
 
