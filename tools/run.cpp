@@ -112,6 +112,14 @@ private:
                     duration_text(options_.grace),
                     duration_text(options_.lock.ttl / 2)));
         }
+        if (options_.kill_margin > options_.grace) {
+            throw failure(
+                exit_code::configuration,
+                fmt::format(
+                    "--kill-margin is {}; allowed: at most --grace, {}",
+                    duration_text(options_.kill_margin),
+                    duration_text(options_.grace)));
+        }
         require(redlock::detail::check(out, configuration), exit_code::configuration);
         return out;
     }
@@ -142,7 +150,9 @@ private:
 
     // Time that a busy machine may need from the timer to the death of the last process.
     milliseconds kill_margin() const {
-        return std::clamp(options_.lock.ttl / 50, milliseconds(10), milliseconds(100));
+        return options_.kill_margin.count() != 0
+                   ? options_.kill_margin
+                   : std::clamp(options_.lock.ttl / 50, milliseconds(10), milliseconds(100));
     }
 
     /// -1, or the exit status.
@@ -311,6 +321,7 @@ private:
             break;
         }
         if (gone_ && report.value > 0) {
+            lock_.abandon(); // they may still act
             say(fmt::format(
                 "{} process{} of the command did not end after KILL",
                 report.value,

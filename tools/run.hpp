@@ -14,7 +14,8 @@ struct command_line;
 
 struct run_options {
     lock_wishes lock;
-    milliseconds grace{0}; // 0: follows from the ttl
+    milliseconds grace{0};       // 0: follows from the ttl
+    milliseconds kill_margin{0}; // 0: follows from the ttl
     milliseconds max_hold{0};
     milliseconds at_least{0};
     bool leave_daemons = false;

@@ -22,6 +22,12 @@ void add_times_of_run(CLI::App& app, run_options& into) {
         into.grace,
         "Time from TERM to the end of the lease; KILL follows just before it")
         ->default_str("a quarter of the ttl, 2s at most");
+    add_duration(
+        app,
+        "--kill-margin",
+        into.kill_margin,
+        "Time from KILL to the end of the lease, for which the machine may stand still")
+        ->default_str("a fiftieth of the ttl, 10ms to 100ms");
     add_duration(app, "--max-hold", into.max_hold, "Longest time to hold the lock")
         ->default_str("no limit");
     app.add_flag(

@@ -183,8 +183,9 @@ struct acquire_options {
 
     /// Whether the secret will be passed on: see `lock::abandon`. A master then refuses a command
     /// of this acquire that it executes only after the attempt has ended, so an expired lock never
-    /// comes back. Costs each master a script in place of a `SET`. Has no effect in the plain
-    /// protocol, and with `fencing`, which includes it. Default: false;
+    /// comes back. After a loss the lock is removed only by `async_release` or the destructor, and
+    /// otherwise expires: another process may act on it. Costs each master a script in place of a
+    /// `SET`, except in the plain protocol and with `fencing`. Default: false;
     /// `lock_manager::async_acquire_as` always sets it.
     bool transferable{false};
 };

@@ -17,21 +17,7 @@ import harness
 from harness import (
     CONFIGURATION, HELD, INTERNAL, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Master, Quorum, Relay, Skip,
     alive, case, certificates, contains, ended, equal, free_port, main, until, with_module)
-
-# A heart that beats into a file, on the clock that leases are measured with, and does not listen.
-HEART = '''
-import os, signal, sys, time
-for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-    signal.signal(number, signal.SIG_IGN)
-with open(sys.argv[1], 'a') as out:
-    while True:
-        print(time.clock_gettime(time.CLOCK_BOOTTIME), os.getpid(), file=out, flush=True)
-        time.sleep(0.002)
-'''
-
-
-def now():
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+from hearts import HEART, beating, beats, heart, now, supervisor_of
 
 
 @contextlib.contextmanager
@@ -43,21 +29,6 @@ def reaping():
         yield
     finally:
         harness.LIBC.prctl(PR_SET_CHILD_SUBREAPER, 0)
-
-
-def heart(path):
-    return [sys.executable, '-c', HEART, str(path)]
-
-
-def beats(path):
-    """(time, process) of each whole line."""
-    text = path.read_text() if path.exists() else ''
-    return [(float(line.split()[0]), int(line.split()[1]))
-            for line in text.splitlines(keepends=True) if line.endswith('\n')]
-
-
-def beating(path):
-    return until(lambda: beats(path), 'the first beat of a heart')[-1][1]
 
 
 @case("the command's exit status is the tool's")
@@ -727,12 +698,6 @@ def _(quorum):
 @case('the lease ends: a deep tree of processes dies at once')
 def _(quorum):
     dies_at_once(quorum, lambda process: process.send_signal(signal.SIGSTOP))
-
-
-def supervisor_of(process):
-    supervisors = pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split()
-    equal(len(supervisors), 1)
-    return int(supervisors[0])
 
 
 @case('the supervisor is stopped when the lock is lost: it goes on, and ends command and grandchildren')

@@ -47,6 +47,46 @@ TEST_CASE("the keys of a lost lease that nobody lets go are removed at its deadl
     }
 }
 
+TEST_CASE("a lost lease whose secret was passed on expires, unless its holder lets it go") {
+    acquire_options options = with_margin(once(), 2s);
+    options.transferable = true;
+    for (const milliseconds margin : {0ms, 2'000ms}) {
+        options.stop_margin = margin;
+        quorum_with_lock it(3, options);
+        const std::uint64_t next = it.acquire(waiting());
+        it.run_until(it.got.deadline);
+        REQUIRE(it.loss_of(it.got));
+        CHECK(it.removed_as(it.got) == release_result::expired);
+        it.release(it.got, 20ms); // too late
+        CHECK(keys_of(it, it.got) == 3);
+        CHECK(it.answer_to(next) == nullptr);
+        it.run_for(1s);
+        CHECK(it.answered(next).won);
+        CHECK(it.engine.count().released_late == 1);
+    }
+    quorum_with_lock it(3, options);
+    it.run_until(it.got.held_until + 1ms);
+    REQUIRE(it.loss_of(it.got));
+    it.release(it.got, 20ms);
+    CHECK(!it.has_key());
+    CHECK(it.idle());
+}
+
+TEST_CASE("a local handoff keeps no key for a secret that only the owner before passed on") {
+    for (const bool passed_on : {false, true}) {
+        acquire_options options = with_margin(once(), 2s);
+        options.transferable = true;
+        quorum_with_lock it(rules_with(3, 1h, true), options);
+        options.transferable = passed_on;
+        options.wait = redlock::wait_for::forever();
+        const std::uint64_t next = it.acquire(options, 5ms);
+        it.release(it.got);
+        const answer handed = it.answered(next);
+        it.run_until(handed.deadline + 10ms);
+        CHECK(keys_of(it, handed) == (passed_on ? 3 : 0));
+    }
+}
+
 TEST_CASE("max_hold ends a lease, and its keys stay until its holder must have stopped") {
     started_quorum it(3);
     acquire_options options = with_margin(renewed(), 1s);

@@ -183,7 +183,7 @@ void engine::claim_due(claim& one, time_point now) {
         return;
     }
     if (one.is_lost()) {
-        end_lost(one, now);
+        end_late(one, now);
         return;
     }
     for (steps what = steps::none; one.is_held() && what != steps::later;) {

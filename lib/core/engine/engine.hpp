@@ -259,6 +259,7 @@ private:
     void end_extensions(claim& lease, errc why);
     void lose(claim& lease, time_point now);
     void end_lost(claim& lease, time_point now);
+    void end_late(claim& lease, time_point now);
 
     // removals.cpp: what must be removed from the masters
     void remove(claim& ended, time_point now);

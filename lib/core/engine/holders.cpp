@@ -148,8 +148,12 @@ void engine::lose(claim& lease, time_point now) {
     end_extensions(lease, reason == loss_reason::closed ? errc::closed : errc::lost);
     lease.lose();
     ++lost_;
-    if (wrong::removed_at_stop || now >= lease.believed_until()) {
+    if (wrong::removed_at_stop) {
         end_lost(lease, now);
+        return;
+    }
+    if (now >= lease.believed_until()) {
+        end_late(lease, now);
         return;
     }
     // Waiters wait for its removal, but its keys may be gone earlier.
@@ -163,6 +167,20 @@ void engine::lose(claim& lease, time_point now) {
         }
     }
     timers_.set(lease.wake, lease.next_due(now));
+}
+
+// The holder of a lost lease must have stopped.
+void engine::end_late(claim& lease, time_point now) {
+    if (!lease.expires()) {
+        end_lost(lease, now);
+        return;
+    }
+    --lost_;
+    ++counters_.released_late;
+    lease_ended(lease, now);
+    host_.removed(lease, release_result::expired);
+    timers_.cancel(lease.wake);
+    claims_.destroy(lease);
 }
 
 // The holder of a lost lease has ended it, or must have stopped.

@@ -61,7 +61,8 @@ bool engine::hand_off(claim& lease, time_point now) {
     const time_point deadline = lease.deadline();
     const steps what = lease.hand_to(
         next.self,
-        {.ttl = next.options.ttl,
+        {.transferable = next.options.transferable,
+         .ttl = next.options.ttl,
          .min_validity = next.options.min_validity,
          .patience = next.wait_until > next.began ? next.wait_until : forever},
         at(now));

@@ -28,6 +28,7 @@ void claim::acquire(
     key_ = std::move(key);
     fencing_ = wanted.fencing;
     transferable_ = at.rules.guarded() && wanted.transferable; // else SET is all it has
+    expires_ = wanted.transferable;
     ttl_ = ttl_max_ = asked_ttl_ = shortened(wanted.ttl);
     asked_at_ = at.now; // before the first byte of it leaves
     granted_until_ = guaranteed_until(asked_at_, asked_ttl_, at.rules.drift);
@@ -41,6 +42,7 @@ steps claim::hand_to(
     assert(acts());
     ttl_ = shortened(wanted.ttl);
     ttl_max_ = std::max(ttl_max_, ttl_);
+    expires_ = wanted.transferable;
     if (wrong::late_grant_lasts_anew && ttl_ != asked_ttl_) {
         granted_until_ = guaranteed_until(asked_at_, ttl_, at.rules.drift);
     }

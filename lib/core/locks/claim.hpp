@@ -231,6 +231,9 @@ public:
     /// Whether, and until when, a holder holds the lock or may still act on it.
     bool acts() const noexcept { return is_held() || is_lost(); }
     time_point acts_until() const noexcept { return is_lost() ? believed_until_ : deadline(); }
+    /// Its secret was passed on: another process may act on it, and be late. Then it is removed
+    /// only at the holder's request.
+    bool expires() const noexcept { return expires_; }
     /// The largest deadline that any holder was shown.
     time_point believed_until() const noexcept { return believed_until_; }
     master_set to() const noexcept { return to_; }
@@ -326,6 +329,7 @@ private:
     lock_form form_ = lock_form::exclusive;
     bool fencing_ : 1 = false;
     bool transferable_ : 1 = false;
+    bool expires_ : 1 = false;
     bool announced_ : 1 = false;
     bool drops_intent_ : 1 = false;
     bool removal_seen_ : 1 = false; // a key was missing that the protocol had not removed
