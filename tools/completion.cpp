@@ -66,8 +66,11 @@ _redlock() {{
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${{COMP_WORDS[i]}} in
         --)
-            COMPREPLY=($(compgen -c -- "$current"))
-            ((i + 1 == COMP_CWORD)) || COMPREPLY=($(compgen -f -- "$current"))
+            if ((i + 1 == COMP_CWORD)) && [[ $current != */* ]]; then
+                mapfile -t COMPREPLY < <(compgen -c -- "$current")
+            else
+                compopt -o default # names of files, which may have spaces
+            fi
             return
             ;;
         {valued}) ((i++)) || : ;;
@@ -76,7 +79,7 @@ _redlock() {{
         esac
     done
     case $previous in
-    {files}) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    {files}) compopt -o default; return ;;
 {offers}    {valued}) return ;;
     esac
     if [ -z "$command" ] && [[ $current != -* ]]; then

@@ -57,13 +57,17 @@ state state_of(master_process& one) noexcept {
 class scratch_directory {
 public:
     scratch_directory() {
-        std::string name =
-            (std::filesystem::temp_directory_path() / "redlock-local-XXXXXX").string();
+        const char* const set = std::getenv("TMPDIR");
+        const std::string parent = set == nullptr || *set == '\0' ? "/tmp" : set;
+        std::string name = parent + "/redlock-local-XXXXXX";
         std::array<int, 2> ends{};
         if (::mkdtemp(name.data()) == nullptr || ::pipe2(ends.data(), O_CLOEXEC) != 0) {
             throw failure(
                 exit_code::internal,
-                fmt::format("cannot create a directory for the servers: {}", std::strerror(errno)));
+                fmt::format(
+                    "cannot create a directory for the servers in '{}', as TMPDIR says: {}",
+                    printable(parent),
+                    std::strerror(errno)));
         }
         cleaner_ = ::fork();
         if (cleaner_ == 0) {

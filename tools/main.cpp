@@ -8,11 +8,13 @@
 #include "doctor.hpp"
 #include "ending.hpp"
 #include "exit_code.hpp"
+#include "init.hpp"
 #include "local.hpp"
 #include "manual.hpp"
 #include "members.hpp"
 #include "metrics.hpp"
 #include "parent.hpp"
+#include "redaction.hpp"
 #include "run.hpp"
 #include "size.hpp"
 #include "status.hpp"
@@ -26,9 +28,10 @@
 #include <system_error>
 
 int main(int argc, char** argv) {
-    const pid_t parent = ::getppid();
     // A caller may ignore it, and exec keeps that: the status of the command would be lost.
     std::signal(SIGCHLD, SIG_DFL);
+    cli::be_init();
+    const pid_t parent = ::getppid();
     try {
         cli::command_line line;
         cli::add_run(line);
@@ -69,10 +72,12 @@ int main(int argc, char** argv) {
         }
         return 0;
     } catch (const cli::failure& error) {
-        cli::say(error.what());
+        const bool quotes_file = error.code() == cli::exit_code::configuration;
+        cli::say(quotes_file ? cli::without_hidden(error.what()) : error.what());
         return cli::ending(static_cast<int>(error.code()));
     } catch (const std::exception& error) {
-        cli::say(error.what());
+        const std::string_view text = error.what(); // Boost adds the number and a line of its own
+        cli::say(text.substr(0, text.find(" [system:")));
         return static_cast<int>(cli::exit_code::internal);
     }
 }

@@ -17,6 +17,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -124,8 +125,19 @@ void accept(
                 tcp::socket socket(from->get_executor());
                 socket.assign(from->local_endpoint().protocol(), made);
                 std::make_shared<visit>(std::move(socket), manager, quorum)->start();
+                accept(from, manager, quorum);
+            } else if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) {
+                accept(from, manager, quorum);
+            } else { // the connection stays, and would be reported again at once
+                say(fmt::format("cannot accept a connection: {}", std::strerror(errno)));
+                const auto later = std::make_shared<asio::steady_timer>(
+                    from->get_executor(), std::chrono::seconds(1));
+                later->async_wait([later, from, &manager, &quorum](const redlock::error_code&) {
+                    if (from->is_open()) {
+                        accept(from, manager, quorum);
+                    }
+                });
             }
-            accept(from, manager, quorum);
         });
 }
 

@@ -2,6 +2,7 @@
 
 #include "command_line.hpp"
 #include "exit_code.hpp"
+#include "redaction.hpp"
 #include "toml.hpp"
 
 #include <fmt/format.h>
@@ -230,6 +231,9 @@ private:
         for (CLI::App* app : {&asked_, &into_.app}) {
             CLI::Option* const option = app->get_option_no_throw("--" + entry.key);
             if (option != nullptr && option->count() == 0) {
+                for (const std::string& one : entry.values) {
+                    hide(one);
+                }
                 give(*option, entry.values, where);
                 return;
             }

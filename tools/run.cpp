@@ -24,6 +24,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 namespace cli {
@@ -49,7 +50,7 @@ public:
           session_(std::in_place, std::move(configuration)),
           signals_(session_->io),
           refresh_(session_->io),
-          reports_(session_->io, ::fcntl(supervisor_->descriptor(), F_DUPFD_CLOEXEC, 0)) {}
+          reports_(session_->io, duplicate(supervisor_->descriptor())) {}
 
     ~run() {
         // The command must have ended before the lease does.
@@ -79,6 +80,11 @@ public:
     }
 
 private:
+    static int duplicate(int descriptor) {
+        const int out = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+        return out >= 0 ? out : throw std::system_error(errno, std::generic_category(), "fcntl");
+    }
+
     redlock::acquire_options wishes(const redlock::config& configuration) {
         // Before the range without a command, which is wider.
         const milliseconds longest =
@@ -481,7 +487,9 @@ private:
         if (exec_error_ != 0 || lost_ || due_ || session_->signal() != 0) {
             return;
         }
-        const auto until = begun_ + options_.at_least;
+        const auto until = begun_
+                           + std::min<redlock::clock::duration>(
+                               options_.at_least, redlock::time_point::max() - begun_);
         if (redlock::clock::now() >= until) {
             return;
         }

@@ -2,6 +2,7 @@
 
 #include "config/sizing.hpp"
 #include "exit_code.hpp"
+#include "redaction.hpp"
 
 #include <fmt/format.h>
 
@@ -37,13 +38,16 @@ std::string text_of_setting(const redlock::detail::setting_value& value) {
     return std::visit(to_text, value);
 }
 
+std::string entry_of_masters(std::size_t number) {
+    return fmt::format("entry {} of --masters", number + 1);
+}
+
 // "the name of entry 1 of --masters" for "masters[0].name".
 std::string entry_of_masters(const std::string& field) {
     const std::size_t dot = field.find('.');
-    return fmt::format(
-        "{}entry {} of --masters",
-        dot == std::string::npos ? "" : fmt::format("the {} of ", field.substr(dot + 1)),
-        std::atoi(field.c_str() + std::string_view("masters[").size()) + 1);
+    return (dot == std::string::npos ? "" : fmt::format("the {} of ", field.substr(dot + 1)))
+           + entry_of_masters(
+               std::strtoul(field.c_str() + std::string_view("masters[").size(), nullptr, 10));
 }
 
 std::string option_of(const std::string& field) {
@@ -99,7 +103,7 @@ std::string text_of_file(const std::string& path, std::size_t longest) {
     if (error != 0) {
         throw failure(
             exit_code::configuration,
-            fmt::format("{} cannot be read: {}", printable(path), std::strerror(error)));
+            fmt::format("'{}' cannot be read: {}", printable(path), std::strerror(error)));
     }
     if (out.size() > longest) {
         throw failure(
@@ -186,7 +190,12 @@ redlock::config config_of(const settings& given) {
         try {
             out.masters.emplace_back(url);
         } catch (const std::invalid_argument& error) {
-            throw failure(exit_code::configuration, error.what());
+            std::string_view text = error.what();
+            text.remove_prefix(text.starts_with("redlock: ") ? sizeof("redlock: ") - 1 : 0);
+            const std::string shown = without_hidden(std::string(text));
+            throw failure(
+                exit_code::configuration,
+                (shown == text ? "" : entry_of_masters(out.masters.size()) + ": ") + shown);
         }
     }
     out.protocol =

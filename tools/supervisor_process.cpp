@@ -109,7 +109,7 @@ bool supervisor_process::hear() {
     case supervisor_order::kind::resume:
         if (leader_lives_) {
             if (had_terminal_ || may_have_terminal()) {
-                hand_terminal_to(leader_);
+                give_terminal_to_leader();
             }
             resume();
         }
@@ -140,6 +140,7 @@ void supervisor_process::start(redlock::time_point deadline, std::string variabl
         leave(0);
     }
     const pid_t self = ::getpid();
+    terminal_before_ = may_have_terminal() ? terminal_settings() : std::nullopt;
     leader_ = ::fork();
     if (leader_ == 0) {
         become_command(self, failures[1], std::move(variables));
@@ -318,12 +319,14 @@ void supervisor_process::reap() {
 
 void supervisor_process::leader_ended(int status) {
     leader_lives_ = false;
-    asked_.erase(std::remove(asked_.begin(), asked_.end(), leader_), asked_.end());
+    const auto by_us = std::remove(asked_.begin(), asked_.end(), leader_);
+    const bool ended_itself = by_us == asked_.end() && !WIFSIGNALED(status);
+    asked_.erase(by_us, asked_.end());
     if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT)
         && foreground_group() == leader_) {
         report(supervisor_report::kind::interrupted, 0);
     }
-    hand_terminal_to(tool_group_);
+    take_terminal_back(!ended_itself);
     report(supervisor_report::kind::ended, status);
     if (phase_ == phase::running) { // other processes may stay
         leave(0);

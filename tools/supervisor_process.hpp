@@ -6,8 +6,10 @@
 
 #include <signal.h>
 #include <sys/types.h>
+#include <termios.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +52,8 @@ private:
     void report(supervisor_report::kind what, int value) const noexcept;
     [[noreturn]] void leave(int left);
     bool hand_terminal_to(pid_t group) const;
+    bool give_terminal_to_leader();
+    void take_terminal_back(bool restore);
     bool may_have_terminal() const;
 
     int channel_;
@@ -61,8 +65,9 @@ private:
     phase phase_ = phase::idle;
     pid_t leader_ = -1;
     bool leader_lives_ = false;
-    bool had_terminal_ = false;   // when it was stopped
-    bool needs_terminal_ = false; // it was stopped for that
+    bool had_terminal_ = false;              // when it was stopped
+    bool needs_terminal_ = false;            // it was stopped for that
+    std::optional<termios> terminal_before_; // as it was when the command first got it
     redlock::time_point term_at_ = redlock::time_point::max();
     redlock::time_point kill_at_ = redlock::time_point::max();
     redlock::time_point give_up_at_ = redlock::time_point::max();

@@ -33,7 +33,7 @@ void supervisor_process::leader_stopped(int number) {
 }
 
 bool supervisor_process::seek_terminal() {
-    if (!leader_lives_ || !needs_terminal_ || !hand_terminal_to(leader_)) {
+    if (!leader_lives_ || !needs_terminal_ || !give_terminal_to_leader()) {
         return false;
     }
     needs_terminal_ = false;
@@ -55,6 +55,23 @@ bool supervisor_process::hand_terminal_to(pid_t group) const {
         now == tool_group_ || now == leader_
         || (group == tool_group_ ? is_below(now, ::getpid()) : is_supervised(::getppid(), now));
     return ours && give_terminal(group);
+}
+
+bool supervisor_process::give_terminal_to_leader() {
+    const auto now = terminal_settings();
+    if (!hand_terminal_to(leader_)) {
+        return false;
+    }
+    terminal_before_ = terminal_before_ ? terminal_before_ : now;
+    return true;
+}
+
+// A command that did not end by itself may have left it without echo.
+void supervisor_process::take_terminal_back(bool restore) {
+    const bool was_away = foreground_group() != tool_group_;
+    if (hand_terminal_to(tool_group_) && was_away && restore && terminal_before_) {
+        set_terminal(*terminal_before_);
+    }
 }
 
 // From the start. A pager, or the script that has started the tool in its background, may use the

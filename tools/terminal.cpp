@@ -35,6 +35,15 @@ bool give_terminal(pid_t to) noexcept {
     return ::tcsetpgrp(terminal().descriptor(), to) == 0;
 }
 
+std::optional<termios> terminal_settings() noexcept {
+    termios out{};
+    return ::tcgetattr(terminal().descriptor(), &out) == 0 ? std::optional(out) : std::nullopt;
+}
+
+void set_terminal(const termios& to) noexcept {
+    ::tcsetattr(terminal().descriptor(), TCSANOW, &to);
+}
+
 bool fails_in_background() noexcept {
     struct sigaction now {};
     return ::sigaction(SIGTTIN, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;

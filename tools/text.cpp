@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -331,7 +332,17 @@ void say(std::string_view line) {
     constexpr std::string_view name = "redlock: "; // messages of the library begin with it
     const std::string whole =
         fmt::format("{}{}\n", line.starts_with(name) ? "" : name, without_passwords(line));
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, whole.data(), whole.size());
+    // The reader of a pipeline may have ended: that must not end this program, which has a lock.
+    sigset_t broken;
+    sigset_t before;
+    ::sigemptyset(&broken);
+    ::sigaddset(&broken, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &broken, &before);
+    constexpr timespec no_wait{};
+    if (::write(STDERR_FILENO, whole.data(), whole.size()) < 0 && errno == EPIPE) {
+        ::sigtimedwait(&broken, nullptr, &no_wait);
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 } // namespace cli

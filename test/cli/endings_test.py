@@ -2,10 +2,18 @@
 """What the tool leaves on the masters, the terminal and its pipes when it ends: endings_test.py REDLOCK [CASE...]"""
 
 import os
+import pathlib
+import resource
 import signal
+import socket
+import subprocess
+import termios
+import time
 
-from harness import CONFIGURATION, LIMIT_S, LOST, alive, case, contains, ended, equal, main, until
+import harness
+from harness import CONFIGURATION, INTERNAL, LIMIT_S, LOST, USAGE, Skip, alive, case, contains, ended, equal, main, until
 from hearts import beating, beats, heart, supervisor_of
+from terminals import Shell
 
 
 @case('a tool that comes too late to end its command leaves the keys to expire')
@@ -35,6 +43,131 @@ def _(quorum):
     assert beats(path)[-1][0] < beats(path)[0][0] + 6, beats(path)[-1]
     result = quorum.run('run', '--kill-margin', '3s', 'a', '--', 'true')
     contains(ended(result, CONFIGURATION).stderr, '--kill-margin is 3s; allowed: at most --grace, 2s')
+
+
+@case('a reader of standard error that has ended costs neither the status nor the lock')
+def _(quorum):
+    read, write = os.pipe()
+    os.close(read)
+    said = {'stderr': write, 'stdout': subprocess.DEVNULL, 'text': None}
+    equal(quorum.start('rnu', **said).wait(LIMIT_S), USAGE)
+    equal(quorum.start('--verbose', 'run', 'a', '--', 'sh', '-c', 'exit 4', **said).wait(LIMIT_S), 4)
+    equal(quorum.keys(), [])
+    stopped = quorum.start('run', 'a', '--', 'sh', '-c', 'echo $$; kill -STOP $$; exit 5', **said | {'stdout': -1})
+    command = int(stopped.stdout.readline())
+    until(lambda: pathlib.Path(f'/proc/{command}/stat').read_text().split()[2] == 'T', 'the stop of the command')
+    os.kill(command, signal.SIGCONT)
+    equal(stopped.wait(LIMIT_S), 5)
+    equal(quorum.keys(), [])
+    os.close(write)
+
+
+RAW = 'sh -c "stty raw -echo; echo begun; exec sleep 600"'
+
+
+def with_echo(shell):
+    return bool(termios.tcgetattr(shell.terminal)[3] & termios.ECHO)
+
+
+@case('a command that is killed with the terminal in raw mode leaves it as it was')
+def _(quorum):
+    for name in ('bash', 'dash'):
+        for options, ends in ((['--max-hold', '3s', '--ttl', '3s'], None), ([], signal.SIGKILL), ([], signal.SIGTERM)):
+            shell = Shell(quorum, name)
+            shell.line('stty echo')
+            quorum.path('script').write_text(' '.join([harness.TOOL, 'run', *options, 'a', '--', RAW]) + '; stty -a | grep -w icanon; exit 0')
+            shell.line(f'{name} ./script')
+            shell.reads('begun')
+            assert not with_echo(shell)
+            if ends:
+                os.kill(os.tcgetpgrp(shell.terminal), ends)
+            contains(shell.reads('echonl'), ' icanon', ' echo')
+            shell.line('stty -echo')
+            equal(shell.synchronize()[0], 0)
+            until(lambda: not quorum.keys(), 'the release')
+
+
+@case('the longest --at-least holds the lock')
+def _(quorum):
+    process = quorum.start('run', '--at-least', '106751d23h47m16s854ms', 'a', '--', 'sh', '-c', 'echo $PPID; exec true')
+    supervisor = int(process.stdout.readline())
+    until(lambda: not alive(supervisor), 'the end of the command')
+    process.terminate()
+    equal(process.wait(LIMIT_S), -signal.SIGTERM)
+    equal(quorum.keys(), ['redlock:{a}'])
+
+
+def with_descriptors(number):
+    def limit():
+        harness.die_with_parent()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
+    return limit
+
+
+@case('a limit of descriptors is called that')
+def _(quorum):
+    statuses = set()
+    for number in range(8, 24):
+        for words in (['run', 'a', '--', 'sh', '-c', 'exit 4'], ['status', 'a'], ['list']):
+            result = quorum.run(*words, preexec_fn=with_descriptors(number))
+            statuses.add(result.returncode)
+            if result.returncode == INTERNAL:
+                contains(result.stderr, 'Too many open files\n')
+    assert {INTERNAL, 4} <= statuses, statuses
+
+
+@case('metrics --listen without descriptors waits for some')
+def _(quorum):
+    process = quorum.start('metrics', '--listen', '0')
+    port = int(process.stderr.readline().split(':')[-1].split('/')[0])
+    idle = len(os.listdir(f'/proc/{process.pid}/fd'))
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (idle + 2, idle + 2))
+    clients = [socket.create_connection(('127.0.0.1', port)) for _ in range(6)]
+    contains(process.stderr.readline(), 'cannot accept a connection: Too many open files')
+
+    def spent():
+        return sum(map(int, pathlib.Path(f'/proc/{process.pid}/stat').read_text().rpartition(')')[2].split()[11:13]))
+    before = spent()
+    time.sleep(2)  # so that a loop would be seen
+    assert spent() - before < os.sysconf('SC_CLK_TCK') / 5, spent() - before
+    for client in clients:
+        client.close()
+    with socket.create_connection(('127.0.0.1', port), LIMIT_S) as client:
+        client.sendall(b'GET /metrics HTTP/1.1\r\n\r\n')
+        contains(client.recv(100).decode(), '200 OK')
+
+
+@case('a TMPDIR that is missing is named')
+def _(quorum):
+    contains(ended(quorum.run('local', '1', env={'TMPDIR': '/no/such'}), INTERNAL).stderr, "'/no/such', as TMPDIR says: No such file")
+
+
+@case('as process 1 the tool reaps orphans, passes signals on, and ends with the status of its work')
+def _(quorum):
+    inside = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc']
+    if subprocess.run([*inside, 'true'], capture_output=True, check=False).returncode != 0:
+        raise Skip('no PID namespace of its own can be made here')
+
+    def start(script):
+        process = subprocess.Popen([*inside, harness.TOOL, 'run', 'a', '--', 'sh', '-c', script],
+                                   env=quorum.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        quorum.stack.callback(harness.end, process)
+        equal(process.stdout.readline(), 'begun\n')
+        first = pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().strip()
+        return process, first
+    process, first = start('echo begun; until [ -e go ]; do sleep 0.05; done; exit 4'.replace('go', str(quorum.path('go'))))
+    entered = ['nsenter', '-t', first, '--pid', '--mount', 'sh', '-c', 'sleep 0.1 & exec true']
+    if subprocess.run(entered, check=False).returncode == 0:
+        def children():
+            return pathlib.Path(f'/proc/{first}/task/{first}/children').read_text().split()
+        until(lambda: len(children()) == 1, 'the end of the orphan')  # at first it may not have come
+    quorum.path('go').touch()
+    equal(process.wait(LIMIT_S), 4)
+    equal(quorum.keys(), [])
+    process, first = start('trap "exit 6" TERM; echo begun; while :; do sleep 0.05; done')
+    os.kill(int(first), signal.SIGTERM)
+    equal(process.wait(LIMIT_S), 6)
+    equal(quorum.keys(), [])
 
 
 if __name__ == '__main__':

@@ -101,7 +101,7 @@ def _(quorum):
     for text, said in (
             ('max-tl = "1s"\n', 'did you mean max-ttl?'),
             ('\nttl = 10s\n', 'line 2: ttl: not valid TOML (expected digit); put text and durations in quotes'),
-            ('ttl = "10sec"\n', 'did you mean 10s?'),
+            ('ttl = "10sec"\n', "ttl: '...' has an unknown unit. Units are"),
             ('[rnu]\nttl = "10s"\n', 'did you mean run?'),
             ('[frob]\nttl = "10s"\n', 'line 2: ttl: unknown command [frob]; redlock --help lists the commands'),
             ('frob = 1\n', 'line 1: frob: unknown option; see redlock --help and redlock COMMAND --help'),

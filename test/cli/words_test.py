@@ -234,7 +234,7 @@ def _(quorum):
     refused(quorum, run, CONFIGURATION, env={'REDLOCK_NO_QUARANTINE': 'perhaps'},
             exactly="REDLOCK_NO_QUARANTINE: invalid value 'perhaps'; allowed: true, false")
     file = quorum.path('redlock.toml')
-    for text, said in (('ttl = 5', "ttl: '5' has no unit"), ('ttl = ["1s", "2s"]', 'ttl: more than one value'),
+    for text, said in (('ttl = 5', "ttl: '...' has no unit. Units are ms"), ('ttl = ["1s", "2s"]', 'ttl: more than one value'),
                        ('masters = []', 'masters: the list is empty; write one or more values, or remove the line'),
                        ('ttl = []', 'ttl: the list is empty; write a value, or remove the line'),
                        ('wait = soon', 'wait: not valid TOML'), ('ttl', "not valid TOML (expected '=')")):
@@ -243,9 +243,9 @@ def _(quorum):
     for option in ('--config', '--password-file'):
         masters = {'REDLOCK_MASTERS': 'redis://a'}
         refused(quorum, [option, '/no/such', *run], CONFIGURATION, env=masters,
-                exactly='/no/such cannot be read: No such file or directory')
+                exactly="'/no/such' cannot be read: No such file or directory")
         refused(quorum, [option, quorum.directory, *run], CONFIGURATION, env=masters,
-                exactly=f'{quorum.directory} cannot be read: Is a directory')
+                exactly=f"'{quorum.directory}' cannot be read: Is a directory")
     for option, limit in (('--config', 1024), ('--password-file', 64)):
         refused(quorum, [option, '/dev/zero', *run], CONFIGURATION, env=masters,
                 exactly=f'/dev/zero is too large; allowed: at most {limit} KiB')
