@@ -79,12 +79,17 @@ private:
                  fmt::format(
                      "does not vote for another {}: it is new to this quorum, restarted, was "
                      "emptied or promoted, or its clock was stepped",
-                     duration_text(mine.quarantine_left.value_or(milliseconds(0)))),
+                     duration_text(std::chrono::ceil<std::chrono::seconds>(
+                         mine.quarantine_left.value_or(milliseconds(0))))),
                  "wait; if the master is not new, find the cause"});
         } else if (
             (mine.state == state::founding || mine.state == state::ineligible)
             && it["loading"] != "1" && !is_broken(it.endpoint)) {
-            const std::string_view remedy = remedy_of(mine.text);
+            const bool unfounded = mine.text.starts_with("the quorum is not founded yet");
+            const std::string_view remedy =
+                unfounded ? "compare the list of masters; then redlock members found, or the first "
+                            "lock, founds the quorum with the list of that client"
+                          : remedy_of(mine.text);
             out_.push_back(
                 {severity::broken,
                  "vote",

@@ -15,7 +15,9 @@
 #include <future>
 #include <memory>
 #include <set>
+#include <string>
 #include <string_view>
+#include <tuple>
 
 namespace cli {
 namespace {
@@ -27,7 +29,7 @@ tint tint_of(severity level) {
 }
 
 redlock::health health_of(const redlock::config& how) {
-    session now(how);
+    session now(watching(how)); // what it finds must not depend on what it has written
     now.settle(need::all);
     return now.manager.get_health();
 }
@@ -122,16 +124,28 @@ void print_table(const std::vector<facts>& masters, const redlock::health& healt
     }
 }
 
+// What was found on several masters is printed once.
 void print_findings(const std::vector<finding>& found, bool notes) {
-    for (const finding& one : found) {
-        if (one.level == severity::note && !notes) {
+    for (auto at = found.begin(); at != found.end(); ++at) {
+        const finding& one = *at;
+        const auto same = [&](const finding& other) {
+            return std::tie(one.level, one.check, one.what, one.change)
+                   == std::tie(other.level, other.check, other.what, other.change);
+        };
+        if ((one.level == severity::note && !notes) || std::any_of(found.begin(), at, same)) {
             continue;
+        }
+        std::string masters;
+        for (const finding& other : found) {
+            if (same(other)) {
+                masters += (masters.empty() ? "" : ", ") + other.master;
+            }
         }
         fmt::print(
             "\n{} [{}] {}{}\n",
             tinted(tint_of(one.level), to_string(one.level)),
             one.check,
-            one.master.empty() ? "" : one.master + " ",
+            masters + (masters.empty() ? "" : " "),
             printable(one.what));
         if (!one.change.empty()) {
             fmt::print("    {}\n", printable(one.change));
@@ -197,10 +211,8 @@ void add_doctor(command_line& to) {
         "  redlock doctor --json | jq '.findings[] | select(.severity != \"note\")'\n\n"
         "Exits with 0 if all is well, 207 with warnings. 209: something is broken on a minority\n"
         "of the masters, and locks work. 208: there is no majority to lock on, or an assumption\n"
-        "of the guarantees does not hold. Sets test keys for a moment. As every client, it writes\n"
-        "the memory record of each master: the quarantine that follows from --max-ttl and, if the\n"
-        "masters are empty, its list of masters. Use those of your programs, and --prefix check\n"
-        "on a server that is not in use yet.");
+        "of the guarantees does not hold. Sets test keys for a moment. It founds no quorum, and\n"
+        "records no quarantine. Use --prefix check on a server that is not in use yet.");
     add_duration(
         app, "--clock-time", wanted->clock_time, "Time over which clock drift is measured");
     app.add_flag("--notes", wanted->notes, "Also print passed checks and a sufficient ACL");

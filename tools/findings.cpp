@@ -268,14 +268,12 @@ private:
             return;
         }
         if (it_.foreign_record) {
-            // A key may be deleted on a master of this quorum only.
             const bool is_redis = !it_["run_id"].empty() && it_.not_understood.empty();
             add(severity::broken,
                 "record",
                 "its memory record '" + it_.record
                     + "' is of another version of redlock, or damaged",
-                is_redis ? "stop all clients of another version, then on each such master: DEL "
-                               + it_.record
+                is_redis ? "see docs/operations.md, 'Times': a record of another version"
                          : "check that it is a Redis-compatible server");
         }
         // It keeps the longest quarantine that any client asked for.

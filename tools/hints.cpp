@@ -80,9 +80,8 @@ std::string_view remedy_of(std::string_view cause) noexcept {
             "released. Delete other data, or raise the limit: CONFIG SET maxmemory"},
         row{"it belongs to that of",
             "correct --masters, or change the members by `redlock members add`, `remove` or "
-            "`replace` (a quorum of one master cannot grow). If the recorded list is wrong: stop "
-            "all its clients, and DEL PREFIX:epoch (by default redlock::epoch) on each of its "
-            "masters"},
+            "`replace` (a quorum of one master cannot grow); if the recorded list is wrong, see "
+            "docs/operations/masters.md, 'Another list from the start'"},
         row{"rediss://", "write rediss:// in place of redis://"},
         row{"DENIED", "set a password there (requirepass), and give it to all clients"},
         row{"max number of clients", "raise maxclients there; CLIENT LIST shows its clients"},
@@ -100,8 +99,8 @@ std::string_view remedy_of(std::string_view cause) noexcept {
         row{"malformed reply", "correct the port: this is not a Redis server"},
         row{"the quorum's max_ttl", "use a shorter --ttl, or `redlock members max-ttl`"},
         row{"lost its memory record",
-            "if it stays so, too few masters have theirs: stop all clients, DEL PREFIX:epoch (by "
-            "default redlock::epoch) on each master, and start the clients"},
+            "if it stays so, too few masters have theirs: see "
+            "docs/operations/masters.md, 'Another list from the start'"},
         row{"DB index", "correct the database in its URL, or raise databases there"},
     };
     const auto found = std::ranges::find_if(

@@ -46,8 +46,8 @@ void refuse_unknown(const redlock::health& now) {
             std::ranges::any_of(now.masters, [](const auto& one) { return one.generation > 0; })
                 ? ". They must be more than half of this list, and this list must have more than "
                   "half of them, by the same names: so a quorum of one master cannot grow. To "
-                  "found another list: stop all clients, DEL PREFIX:epoch (by default "
-                  "redlock::epoch) on each master, then redlock members found"
+                  "found another list, see docs/operations/masters.md, 'Another list from the "
+                  "start'"
                 : "",
             printable(to_string(now))));
 }
@@ -141,8 +141,7 @@ redlock::health found(bool unused, redlock::config how, redlock::health now, boo
     if (is_ours(now) && std::ranges::none_of(now.masters, unfinished)) {
         say(unused && !now.ready
                 ? "the quorum has been founded already, so --new changes nothing. If its masters "
-                  "are new: stop all clients, DEL PREFIX:epoch (by default redlock::epoch) "
-                  "on each, then redlock members found --new"
+                  "are new, see docs/operations/masters.md, 'Another list from the start'"
                 : "the quorum has been founded already");
         return now;
     }

@@ -169,12 +169,16 @@ redlock::config reading_config_of(const settings& given) {
     return how;
 }
 
-redlock::config watching_config_of(const settings& given) {
-    redlock::config how = reading_config_of(given);
+redlock::config watching(redlock::config how) {
+    how.founds_quorum = false;
     if (how.protocol == redlock::protocol::guarded) {
         how.max_ttl = milliseconds(0);
     }
     return how;
+}
+
+redlock::config watching_config_of(const settings& given) {
+    return watching(config_of(given));
 }
 
 redlock::config config_of(const settings& given) {

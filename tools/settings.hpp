@@ -56,6 +56,7 @@ redlock::config config_of(const settings& given);
 redlock::config reading_config_of(const settings& given);
 /// The same for a command that takes no lock: the masters record no longer quarantine because of
 /// it, whatever its max_ttl.
+redlock::config watching(redlock::config how);
 redlock::config watching_config_of(const settings& given);
 
 /// Replaces `redlock::default_ttl` by the ttl that the library takes for it.

@@ -53,9 +53,9 @@ def through(quorum, way):
     return {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, way.url)}
 
 
-def founded(quorum):
+def founded(quorum, *words, env=None):
     """All masters have replied once."""
-    ended(quorum.run('run', '--wait', '30s', 'founding', '--', 'true'), 0)
+    ended(quorum.run('run', *words, '--wait', '30s', 'founding', '--', 'true', env=env), 0)
 
 
 def aged(quorum):
@@ -270,8 +270,10 @@ def _(quorum):
 @case('quorum: an even number, or too few')
 def _():
     with Quorum(2) as quorum:
+        founded(quorum)
         found(quorum, 'quorum', 'warning', 'tolerates no failure')
     with Quorum(4) as quorum:
+        founded(quorum)
         found(quorum, 'quorum', 'warning', 'as many failures as 3')
 
 
@@ -297,6 +299,7 @@ def _():
 def _():
     with Quorum() as quorum, Quorum(1) as other:
         env = through(quorum, Relay(quorum.masters[0], other.masters[0]))
+        founded(quorum, env=env)
         for tries in range(5): # a connection in between may lead both of doctor's to one server
             with contextlib.suppress(AssertionError if tries < 4 else ()):
                 report = found(quorum, 'proxy', 'broken', 'reached two servers', env=env, alone=False)
@@ -369,7 +372,9 @@ def _(quorum):
 @case('run ids: the same server twice')
 def _(quorum):
     urls = [quorum.masters[0].url, quorum.masters[1].url, quorum.masters[0].url.replace('127.0.0.1', 'localhost')]
-    found(quorum, 'duplicate', 'broken', 'is the same server as', env={'REDLOCK_MASTERS': ','.join(urls)})
+    env = {'REDLOCK_MASTERS': ','.join(urls)}
+    founded(quorum, env=env)
+    found(quorum, 'duplicate', 'broken', 'is the same server as', env=env)
 
 
 @case('replication: a replica, and a master that has one')
@@ -399,6 +404,7 @@ def _(quorum):
 
 @case('eviction: a policy that evicts locks')
 def _(quorum):
+    founded(quorum)
     quorum.masters[0].ask('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
     found(quorum, 'eviction', 'warning', 'allkeys-lru', master=quorum.masters[0])
     quorum.masters[0].ask('CONFIG', 'SET', 'maxmemory', '100mb')
@@ -485,6 +491,7 @@ def _(quorum):
         raise Skip('this server is no Redis')
     # A real server in all but this.
     old = Relay(quorum.masters[0], change=lambda data: re.sub(rb'redis_version:\d', b'redis_version:5', data))
+    founded(quorum, env=through(quorum, old))
     found(quorum, 'version', 'warning', 'versions before 7.0 are not tested', env=through(quorum, old))
 
 
@@ -500,6 +507,7 @@ def _(quorum):
 
 @case('quarantine that is off is told')
 def _(quorum):
+    founded(quorum)
     found(quorum, 'quarantine', 'warning', 'is off')
 
 
@@ -512,7 +520,8 @@ def _(quorum):
     assert any('redlock members max-ttl 1s' in one['change'] for one in report['findings'])
     for master in quorum.masters:
         master.ask('DEL', 'redlock::epoch')
-    until(lambda: examine(quorum)['admitted'] == len(quorum.masters), 'the shorter quarantine')
+    founded(quorum)
+    equal(examine(quorum)['admitted'], len(quorum.masters), 'after the shorter quarantine')
 
 
 @case('record: one of another version, or damaged')
@@ -526,13 +535,32 @@ def _(quorum):
     for master in quorum.masters:
         report = found(quorum, 'record', 'broken', 'of another version of redlock, or damaged',
                        master=master, alone=False)
-    assert any('DEL redlock::epoch' in one['change'] for one in report['findings'])
+    assert any('docs/operations.md' in one['change'] for one in report['findings'])
+
+
+@case('doctor founds no quorum and raises no recorded quarantine, and tells what it found once')
+def _(quorum):
+    quorum.env.pop('REDLOCK_NO_QUARANTINE')
+
+    def records():
+        return [master.ask('GET', 'redlock::epoch').split()[4:] for master in quorum.masters]
+    for words in ((), ('--max-ttl', '10m')):
+        result = ended(quorum.run('doctor', '--clock-time', '20ms', *words), BROKEN)
+        names = ', '.join(master.name for master in quorum.masters)
+        contains(result.stdout, f'broken [vote] {names} does not vote: the quorum is not founded yet', 'redlock members found')
+        equal(result.stdout.count('not founded yet'), 1)
+        equal([(record[0], len(record)) for record in records()], [('0', 2)] * 3)  # no quarantine, an id, and no list
+        equal(quorum.keys(), [])
+    ended(quorum.run('members', 'found', '--new', env={'REDLOCK_MAX_TTL': '1s'}), 0)
+    before = records()
+    report = examine(quorum, '--max-ttl', '10m')
+    equal((report['admitted'], records()), (3, before))
 
 
 def not_voting(quorum, env=None):
     """What is found about masters that the library refuses, by master."""
     report = examine(quorum, env=env)
-    assert all(('errors.md' in one['change'] or '--masters' in one['change']) and one['severity'] == 'broken'
+    assert all(any(word in one['change'] for word in ('errors.md', '--masters', 'members found')) and one['severity'] == 'broken'
                for one in report['findings'] if one['check'] == 'vote')
     return report, {one['master']: one['what'] for one in report['findings'] if one['check'] == 'vote'}
 
@@ -592,6 +620,7 @@ def _(quorum):
     for master in quorum.masters:
         master.ask('ACL', 'SETUSER', 'default', 'resetkeys', '~locks:*')
     found(quorum, 'acl', 'broken', '+set', alone=False)
+    founded(quorum, '--prefix', 'locks:')
     found(quorum, 'quarantine', 'warning', 'is off', '--prefix', 'locks:')
 
 
@@ -622,6 +651,7 @@ def sentinel(quorum):
 
 @case('times: a master_timeout that is not small')
 def _(quorum):
+    founded(quorum)
     found(quorum, 'times', 'warning', 'is large compared with max_ttl', '--master-timeout', '5s')
 
 
@@ -637,6 +667,7 @@ def _():
             off = Master(str(quorum.directory), env={'LD_PRELOAD': library, 'REDLOCK_CLOCK_FILE': str(file)})
             quorum.stack.callback(off.kill)
             env = through(quorum, off)
+            founded(quorum, env=env)
             offset[:] = struct.pack('q', 700_000)
             found(quorum, 'clock', 'warning', 'more than half', env=env)
             offset[:] = struct.pack('q', -1_500_000)
@@ -686,6 +717,7 @@ def _(quorum):
     mistaken(quorum, urls['REDLOCK_MASTERS'].replace('localhost', '127.0.0.1'), "it does not name '127.0.0.1'",
              '--tls-server-name', env=trusted)
     mistaken(quorum, quorum.env['REDLOCK_MASTERS'].replace('redis:', 'rediss:'), 'without TLS', 'redis://')
+    founded(quorum, env=trusted)
     report = examine(quorum, env=trusted)
     equal({one['check'] for one in report['findings'] if one['severity'] != 'note'}, {'tls', 'quarantine'})
     found(quorum, 'tls', 'warning', 'its certificate expires in', env=trusted)
@@ -708,6 +740,7 @@ def _(quorum):
         master.ask('CONFIG', 'SET', 'protected-mode', 'no')
         master.ask('CONFIG', 'SET', 'requirepass', 'sesame')
     env = {'REDLOCK_MASTERS': ','.join(f'redis://:sesame@{address[0]}:{m.port}' for m in quorum.masters)}
+    founded(quorum, env=env)
     report = found(quorum, 'tls', 'warning', 'in clear text', env=env)
     assert 'sesame' not in json.dumps(report)
 
