@@ -75,8 +75,10 @@ void add_options(CLI::App& app, arguments& into) {
     app.add_option("--memory-locks", into.memory_locks, "locks and waiters that are counted")
         ->check(CLI::Range(1, 1'000'000))
         ->capture_default_str();
-    app.add_option("--only", into.only, "run one side: floor, plain, guarded or fenced")
-        ->check(CLI::IsMember({"floor", "plain", "guarded", "fenced", "pipeline"}));
+    app.add_option(
+           "--only", into.only, "run one side: floor, plain, guarded, fenced, scope or threads")
+        ->check(
+            CLI::IsMember({"floor", "plain", "guarded", "fenced", "pipeline", "scope", "threads"}));
     app.add_option(
         "--pairs",
         into.pairs,
@@ -142,12 +144,11 @@ std::optional<int> parse_arguments(int argc, char** argv, arguments& into) {
 }
 
 side side_named(std::string_view name) {
-    for (const auto who : all_sides) {
-        if (name == to_string(who)) {
-            return who;
-        }
+    auto who = side::floor;
+    while (who != side::threads && name != to_string(who)) {
+        who = static_cast<side>(static_cast<int>(who) + 1);
     }
-    return side::pipeline;
+    return who;
 }
 
 plan make_plan(const arguments& asked) {

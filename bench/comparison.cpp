@@ -4,6 +4,7 @@
 #include "floor.hpp"
 #include "pipeline.hpp"
 #include "redlock_load.hpp"
+#include "thread_load.hpp"
 
 #include <fmt/format.h>
 
@@ -26,11 +27,16 @@ constexpr std::array pairings{
     pairing{side::plain, side::floor},
     pairing{side::guarded, side::plain},
     pairing{side::fenced, side::plain},
+    pairing{side::scope, side::guarded},
+    pairing{side::threads, side::guarded},
 };
 
 // With thousands of locks in flight the replies queue for longer than the time-out that detects a
 // hung master.
 constexpr auto patience = 2s;
+
+// Nobody starts more threads than that for locks.
+constexpr std::size_t threads_max = 64;
 
 // Beyond this the floor and the plain protocol did not send the same bytes.
 constexpr double bytes_tolerance = 0.02;
@@ -124,6 +130,8 @@ result run_side(const std::vector<address>& masters, const load& work) {
         return run_floor(masters, work);
     case side::pipeline:
         return run_pipeline(masters, work);
+    case side::threads:
+        return run_threads(masters, work);
     default:
         return run_redlock(masters, work);
     }
@@ -153,7 +161,9 @@ void run_throughput(const plan& asked, report& into) {
         "K loops in one thread, each acquires and releases a resource of its own without "
         "pause. The floor writes all commands that are due in one turn in one call per master, "
         "and waits for the same majorities. The pipeline waits for no majority: it is what "
-        "these servers can do. The library waits for a master for 2 s at least (K > 1): answers "
+        "these servers can do. Scope and threads are the guarded protocol through "
+        "async_with_lock, and through a blocking mutex in each of K threads. The library waits for "
+        "a master for 2 s at least (K > 1): answers "
         "queue. CPU is user plus system time; that of the servers, like bytes "
         "and reads, comes from INFO and is the sum over all masters.",
         {"K", "side"},
@@ -164,10 +174,14 @@ void run_throughput(const plan& asked, report& into) {
         sides.push_back(side::pipeline);
     }
     for (const auto in_flight : asked.in_flight) {
+        auto here = sides;
+        if (asked.has(side::guarded) && in_flight <= threads_max) {
+            here.insert(here.end(), {side::scope, side::threads});
+        }
         run_sides(
             asked,
             asked.masters,
-            sides,
+            here,
             in_flight,
             static_cast<std::int64_t>(in_flight),
             made,

@@ -45,6 +45,10 @@ std::string_view to_string(side who) noexcept {
         return "fenced";
     case side::pipeline:
         return "pipeline";
+    case side::scope:
+        return "scope";
+    case side::threads:
+        return "threads";
     }
     return "";
 }

@@ -30,8 +30,10 @@ address parse_address(const std::string& text);
 std::string to_string(const address& master);
 
 // The side that takes the locks: bare sockets, the library in one of its protocols, or none:
-// `pipeline` only keeps each server busy with the same commands, without a quorum.
-enum class side : std::uint8_t { floor, plain, guarded, fenced, pipeline };
+// `pipeline` only keeps each server busy with the same commands, without a quorum. `scope` and
+// `threads` are the guarded protocol as most programs use it: `async_with_lock`, and a mutex for
+// each of K threads.
+enum class side : std::uint8_t { floor, plain, guarded, fenced, pipeline, scope, threads };
 // Those that take locks.
 inline constexpr std::array all_sides{side::floor, side::plain, side::guarded, side::fenced};
 std::string_view to_string(side) noexcept;

@@ -58,6 +58,7 @@ struct redlock_client::run_state {
     std::size_t pairs_left = 0;
     bool unlimited_pairs = false;
     bool sampled = false;
+    bool scoped = false;
     std::size_t busy_loops = 0;
 
     void note_failure(std::string text) {
@@ -81,6 +82,10 @@ public:
             return;
         }
         --run_.pairs_left;
+        if (run_.scoped) {
+            start_scope();
+            return;
+        }
         run_.manager.async_acquire(
             resource_, run_.options, [this](redlock::error_code error, redlock::lock acquired) {
                 on_acquired(error, std::move(acquired));
@@ -88,16 +93,39 @@ public:
     }
 
 private:
+    void start_scope() {
+        redlock::async_with_lock(
+            run_.manager,
+            resource_,
+            run_.options,
+            [this](redlock::lock&) -> boost::asio::awaitable<void> {
+                sample();
+                co_return;
+            },
+            [this](const std::exception_ptr& thrown) {
+                if (thrown) {
+                    run_.note_failure("a scope that threw");
+                } else {
+                    ++run_.outcome.pairs;
+                }
+                start();
+            });
+    }
+
+    void sample() {
+        if (run_.sampled) {
+            const std::chrono::nanoseconds took = clock::now() - started_;
+            run_.outcome.acquire_ns.push_back(static_cast<std::uint32_t>(took.count()));
+        }
+    }
+
     void on_acquired(redlock::error_code error, redlock::lock acquired) {
-        const std::chrono::nanoseconds took = clock::now() - started_;
         if (error || !acquired.held()) {
             run_.note_failure("acquire: " + (error ? error.message() : "a lock that is not held"));
             start();
             return;
         }
-        if (run_.sampled) {
-            run_.outcome.acquire_ns.push_back(static_cast<std::uint32_t>(took.count()));
-        }
+        sample();
         lock_ = std::move(acquired);
         lock_.async_release([this](redlock::error_code failed, redlock::release_result found) {
             on_released(failed, found);
@@ -128,6 +156,7 @@ redlock_client::redlock_client(
     run_->options.wait = redlock::wait_for::none();
     run_->options.renew = redlock::renewal::off;
     run_->options.fencing = work.who == side::fenced;
+    run_->scoped = work.who == side::scope;
     for (auto& resource : resource_names(work.in_flight)) {
         loops_.push_back(std::make_unique<pair_loop>(*run_, std::move(resource)));
     }
