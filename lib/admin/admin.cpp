@@ -110,7 +110,8 @@ std::set<std::string> scan(connection& master, std::string_view prefix) {
                 fmt::format("SCAN did not end within 1 minute or {} calls", scans_max));
         }
         const reply page = checked(
-            master.ask({"SCAN", cursor, "MATCH", pattern, "COUNT", scan_count}),
+            master.ask(
+                {"SCAN", cursor, "MATCH", pattern, "COUNT", scan_count}, detail::scan_reply_max),
             "SCAN",
             {reply::kind::list});
         if (page.items.size() != 2 || page.items[0].what != reply::kind::text

@@ -41,10 +41,8 @@ using any_socket = asio::generic::stream_protocol::socket;
 
 constexpr milliseconds answer_max{2'000};
 
-// A broken or hostile server must not exhaust the memory of this machine. Both limits are far above
-// what any command here returns.
-constexpr std::size_t reply_bytes_max = std::size_t{4} * 1024 * 1024;
-constexpr std::size_t elements_max = 65'536;
+// A broken or hostile server must not exhaust the memory of this machine.
+constexpr std::size_t bytes_per_element = 64; // on average, at least
 constexpr std::size_t error_length_max = 500; // it is shown to people
 
 // `rest` begins with the elements of `from`, each followed by its own. hiredis bounds the depth.
@@ -110,7 +108,11 @@ public:
         return std::nullopt;
     }
 
-    reply ask(const std::vector<std::string_view>& words, milliseconds limit) {
+    reply
+    ask(const std::vector<std::string_view>& words,
+        milliseconds limit,
+        std::size_t longest = usual_reply_max) {
+        std::size_t received = 0;
         std::string out;
         core::append_command(out, words);
         const auto deadline = std::chrono::steady_clock::now() + limit;
@@ -130,9 +132,9 @@ public:
         while (true) {
             if (const core::reply* const found = reader_.next()) {
                 std::span<const core::reply> rest = found->elements;
-                if (rest.size() > elements_max) {
-                    throw connection_error(
-                        fmt::format("the reply has more than {} elements", elements_max));
+                if (rest.size() > longest / bytes_per_element) {
+                    throw connection_error(fmt::format(
+                        "the reply has more than {} elements", longest / bytes_per_element));
                 }
                 return reply_of(*found, rest);
             }
@@ -157,6 +159,11 @@ public:
                 throw;
             }
             heard_ = true;
+            received += size;
+            if (received > longest) {
+                throw connection_error(
+                    fmt::format("the reply is longer than {} KiB", longest / 1024));
+            }
             reader_.feed(std::span(received_).first(size));
         }
     }
@@ -302,7 +309,7 @@ private:
 #if REDLOCK_HAS_TLS
     std::optional<asio::ssl::stream<any_socket&>> secure_;
 #endif
-    core::reply_reader reader_{reply_bytes_max};
+    core::reply_reader reader_{scan_reply_max};
     std::array<char, 16'384> received_{}; // the reader may refer to it
 };
 
@@ -315,9 +322,9 @@ connection::~connection() = default;
 connection::connection(connection&&) noexcept = default;
 connection& connection::operator=(connection&&) noexcept = default;
 
-reply connection::ask(const std::vector<std::string_view>& words) {
+reply connection::ask(const std::vector<std::string_view>& words, std::size_t longest) {
     // People look at this output, and a busy server that replies is better than a silent one.
-    return wire_->ask(words, answer_max);
+    return wire_->ask(words, answer_max, longest);
 }
 
 std::optional<std::chrono::hours> connection::certificate_left() {

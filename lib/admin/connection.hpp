@@ -6,6 +6,7 @@
 #include <redlock/config.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -56,8 +57,14 @@ public:
     using std::runtime_error::runtime_error;
 };
 
+/// \name Limits for replies, in bytes: far above what any command here returns
+/// \{
+inline constexpr std::size_t usual_reply_max = std::size_t{256} * 1024;
+inline constexpr std::size_t scan_reply_max = std::size_t{2} * 1024 * 1024; ///< a thousand names
+/// \}
+
 /// A connection to one master, for one command at a time. Connects as the library does: the same
-/// URLs, credentials, TLS and times. Replies are limited to 4 MiB and 65,536 elements.
+/// URLs, credentials, TLS and times.
 class connection {
 public:
     /// Connects and logs in.
@@ -67,9 +74,11 @@ public:
     connection(connection&&) noexcept;            ///< the other one is of no use afterwards
     connection& operator=(connection&&) noexcept; ///< closes its own connection
 
-    /// Sends a command and waits for its reply, at most 2 s. An error of the server is a reply.
+    /// Sends a command and waits for its reply, at most 2 s. An error of the server is a reply. A
+    /// reply that is longer than `longest` bytes, or has an element for each 64 of these, is an
+    /// error of the connection.
     /// \throws connection_error after which the connection is of no use
-    reply ask(const std::vector<std::string_view>& words);
+    reply ask(const std::vector<std::string_view>& words, std::size_t longest = usual_reply_max);
 
     /// Time until the server's certificate expires; empty without TLS.
     std::optional<std::chrono::hours> certificate_left();
