@@ -66,6 +66,14 @@ private:
                 "quarantine",
                 "is off: a restarted master votes at once and may grant a lock that is held",
                 "remove --no-quarantine");
+        } else if (
+            how_.protocol == redlock::protocol::guarded && health_.generation > 0
+            && health_.quarantine_time.count() == 0) {
+            add(severity::warning,
+                "quarantine",
+                "none is recorded, as all clients so far had --no-quarantine: a restarted master "
+                "votes at once and may grant a lock that is held",
+                "remove --no-quarantine: the first client without it records a quarantine");
         }
     }
 

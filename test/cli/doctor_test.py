@@ -511,6 +511,15 @@ def _(quorum):
     found(quorum, 'quarantine', 'warning', 'is off')
 
 
+@case('quarantine: a quorum for which none is recorded is not healthy')
+def _(quorum):
+    founded(quorum)
+    quorum.env.pop('REDLOCK_NO_QUARANTINE')
+    found(quorum, 'quarantine', 'warning', 'none is recorded')
+    ended(quorum.run('run', '--wait', 'none', '--max-ttl', '10s', '--ttl', '1s', 'a', '--', 'true'), NO_QUORUM)
+    assert all('none is recorded' not in one['what'] for one in examine(quorum)['findings'])
+
+
 @case('max_ttl: another client that uses a longer one')
 def _(quorum):
     aged(quorum)
