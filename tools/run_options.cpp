@@ -9,11 +9,16 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
 namespace cli {
 namespace {
+
+// Fewer than the library allows: one attempt asks for all slots, within the usual master_timeout.
+constexpr std::size_t slots_max = 4'096;
+static_assert(slots_max <= redlock::slot_pool_size_max);
 
 void add_times_of_run(CLI::App& app, run_options& into) {
     add_duration(
@@ -77,7 +82,7 @@ void add_pool(command_line& to) {
         "  redlock pool --size 3 encoders -- sh -c 'encode --gpu $REDLOCK_SLOT'\n\n"
         "The same as run --slots.");
     app.add_option("--size", options->slots, "Number of slots")
-        ->check(whole_number(1, redlock::slot_pool_size_max))
+        ->check(whole_number(1, slots_max))
         ->type_name("L");
     add_wishes(app, options->lock, "forever");
     app.get_option("--fifo")->group(""); // refused below, with the reason
@@ -149,7 +154,7 @@ void add_run(command_line& to) {
     auto* const slots =
         app.add_option(
                "--slots", options->slots, "Number of slots; the command runs under one of them")
-            ->check(whole_number(1, redlock::slot_pool_size_max))
+            ->check(whole_number(1, slots_max))
             ->type_name("L");
     auto* const shared =
         app.add_flag("--shared", options->shared, "Lock as a reader, together with other readers");

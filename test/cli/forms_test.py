@@ -27,6 +27,12 @@ def _(quorum):
     ended(quorum.run('run', '--slots', '0', 'a', '--', 'true'), USAGE)
 
 
+@case('one attempt for a slot of the largest pool succeeds on a healthy quorum, and a larger one is refused')
+def _(quorum):
+    ended(quorum.run('pool', '--size', '4096', '--wait', 'none', '--master-timeout', '1s', 'a', '--', 'true'), 0)
+    contains(ended(quorum.run('pool', '--size', '4097', 'a', '--', 'true'), USAGE).stderr, "'4097' is not a number from 1 to 4096")
+
+
 @case('readers run together, and any other command alone')
 def _(quorum):
     ended(quorum.run('run', '--shared', 'a', '--', 'sh', '-c', 'test -z "$REDLOCK_TOKEN"'), 0)
