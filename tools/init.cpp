@@ -29,10 +29,10 @@ void be_init() {
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
-    ::sigprocmask(SIG_SETMASK, &all, &before);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
     const pid_t child = ::fork();
     if (child <= 0) { // without a second process, the tool works as before
-        ::sigprocmask(SIG_SETMASK, &before, nullptr);
+        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
         return;
     }
     ::prctl(PR_SET_NAME, "redlock-init");

@@ -17,9 +17,9 @@
 
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <memory>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace cli {
@@ -129,7 +129,8 @@ void accept(
             } else if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) {
                 accept(from, manager, quorum);
             } else { // the connection stays, and would be reported again at once
-                say(fmt::format("cannot accept a connection: {}", std::strerror(errno)));
+                say(fmt::format(
+                    "cannot accept a connection: {}", std::generic_category().message(errno)));
                 const auto later = std::make_shared<asio::steady_timer>(
                     from->get_executor(), std::chrono::seconds(1));
                 later->async_wait([later, from, &manager, &quorum](const redlock::error_code&) {
