@@ -1,6 +1,6 @@
 // Spans and metrics for OpenTelemetry. Header only and not a part of redlock.hpp: a program that
-// includes it depends on the API of opentelemetry-cpp, 1.19 or later (CMake:
-// opentelemetry-cpp::api, pkg-config: opentelemetry_api).
+// includes it depends on the API of opentelemetry-cpp, 1.19 or later (pkg-config:
+// opentelemetry_api).
 
 #pragma once
 
