@@ -2,6 +2,8 @@
 
 #include <redlock/reentrant_mutex.hpp>
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <list>
