@@ -72,7 +72,11 @@ check_options(const acquire_options& options, const config& config, milliseconds
     const milliseconds needed =
         drift_during(options.ttl, config) + core::chosen_margin_of(options) + options.min_validity;
     if (options.ttl <= needed) {
-        return not_allowed(options.ttl, config, longest, needed);
+        invalid_value out = not_allowed(options.ttl, config, longest, needed);
+        if (out.rule.empty() && options.stop_margin != default_stop_margin) {
+            out.rule = fmt::format("with stop_margin {} ms", options.stop_margin.count());
+        }
+        return out;
     }
     if (options.wait.limit().count() < 0) {
         return invalid_value{"wait", options.wait.limit(), {}, milliseconds(0), {}, {}};

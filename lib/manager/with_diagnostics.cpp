@@ -4,12 +4,16 @@
 
 #include <boost/asio/error.hpp>
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace {
+
+constexpr std::size_t name_shown = 80; // bytes of a name, which may have a thousand
 
 struct explanation : diagnostics {
     std::string text;
@@ -19,7 +23,9 @@ std::shared_ptr<const diagnostics> with_text(const error_code& error, diagnostic
     std::string text;
     if (!why.resource.empty()) {
         // Not by operator+: g++ 12 warns of overlapping copies there with -O3 (-Wrestrict).
-        text.append(1, '\'').append(detail::printable(why.resource)).append("': ");
+        const std::string_view name = why.resource;
+        text.append(1, '\'').append(detail::printable(name.substr(0, name_shown)));
+        text.append(name.size() > name_shown ? "...': " : "': ");
     }
     // Without an attempt no master was asked, and the message may be that of the error.
     const bool unasked = why.attempts == 0 && why.message == error.message();

@@ -50,6 +50,16 @@ TEST_CASE("a query with an invalid argument names the value") {
     CHECK_THROWS_WITH(query(slots("p", 0)), ContainsSubstring("invalid argument"));
     CHECK_THAT(why.message, ContainsSubstring("size is 0; allowed: 1 to"));
     CHECK(why.resource == "p");
+    const std::string long_name(2'000, 'n');
+    try {
+        const auto mine = manager.acquire(long_name);
+        FAIL("a name of 2,000 bytes");
+    } catch (const error_with_diagnostics& error) {
+        const std::string what = error.what();
+        CHECK_THAT(what, ContainsSubstring("resource has 2000 bytes"));
+        CHECK(what.size() < 200);
+        CHECK(error.get_diagnostics().resource == long_name);
+    }
     CHECK_THROWS_AS(query({"a", "b"}), boost::system::system_error);
     CHECK_THAT(why.message, ContainsSubstring("2 names; allowed: 1"));
     CHECK(query("r").state == lock_state::undecided);

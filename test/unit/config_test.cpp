@@ -370,7 +370,7 @@ TEST_CASE("a ttl is more than the drift and the margins, and at most max_ttl") {
     acquire_options tight = ttl(1s);
     tight.stop_margin = 500ms;
     tight.min_validity = 488ms;
-    check_refused(tight, {"ttl is 1000 ms", "1001 ms to 30000 ms"});
+    check_refused(tight, {"ttl is 1000 ms", "1001 ms to 30000 ms", "with stop_margin 500 ms"});
     tight.min_validity = 487ms;
     check_accepted(tight);
 }
