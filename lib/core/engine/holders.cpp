@@ -169,7 +169,8 @@ void engine::lose(claim& lease, time_point now) {
     timers_.set(lease.wake, lease.next_due(now));
 }
 
-// The holder of a lost lease must have stopped.
+// After the last deadline of a lost lease its holder must have stopped. Another process that got
+// the secret may be late, so its keys are left to expire.
 void engine::end_late(claim& lease, time_point now) {
     if (!lease.expires()) {
         end_lost(lease, now);
