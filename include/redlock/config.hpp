@@ -137,9 +137,9 @@ struct config {
     std::chrono::milliseconds clock_drift_margin{2};
 
     /// Maximum clock offset between masters (guarded protocol). NTP keeps it within a few
-    /// milliseconds. It is part of the quarantine, because a lost fencing counter restarts from the
-    /// clock of its master. That clock must be past every value that the other masters have
-    /// counted. Range: 0 to 1 h. Default: 1 s.
+    /// milliseconds. The quarantine contains it twice, because a lost fencing counter restarts from
+    /// the clock of its master or from a value that is at most this far ahead. That must be past
+    /// every value that the other masters have counted. Range: 0 to 1 h. Default: 1 s.
     std::chrono::milliseconds clock_offset_bound{1'000};
 
     /// Whether a restarted master waits for the end of its quarantine before it votes. Default: on.

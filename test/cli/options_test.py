@@ -256,7 +256,7 @@ def _(quorum):
           [(3, 2, 1), (5, 3, 2)])
     down = report['quorums'][0]['downtime']
     assert abs(down - (3 * 0.01 ** 2 * 0.99 + 0.01 ** 3)) < 1e-12, down
-    equal((report['lease']['held_ms'], report['lease']['quarantine_ms']), (8898, 31602))
+    equal((report['lease']['held_ms'], report['lease']['quarantine_ms']), (8898, 32602))
     text = ended(quorum.run('size', env={'REDLOCK_MAX_TTL': '20s'}), 0).stdout
     contains(text, 'quarantine 21s402ms')
     contains(text, 'and 1s to stop')

@@ -387,6 +387,8 @@ GROUPS |= {
 }
 
 FORGETS = {'TTL': 1, 'LOSSES': 1, 'COUNTERS': 1, 'HORIZON': 4}
+# Clients propose the value from which a missing counter starts.
+FIRST = {'TTL': 1, 'COUNTERS': 0}
 
 # Replies that take time make many states; the shortest counterexamples are 12 steps and more.
 GROUPS |= {
@@ -394,6 +396,7 @@ GROUPS |= {
         holds('fencing', 'two clients', TTL=1),
         holds('fencing', 'a master loses its data', **FORGETS, OFFSET=0),
         holds('fencing', 'missing counters', TTL=1, COUNTERS=0, HORIZON=2),
+        holds('fencing', 'missing counters start from one value', HORIZON=2, STARTS=1, **FIRST),
     ],
     'fencing is not vacuous': [
         goal('fencing', 'succession', TTL=1),
@@ -401,6 +404,7 @@ GROUPS |= {
         goal('fencing', 'raise_refused', TTL=1),
         goal('fencing', 'reseeded', **FORGETS),
         goal('fencing', 'refused_in_quarantine', **FORGETS),
+        goal('fencing', 'first_taken', HORIZON=2, STARTS=1, **FIRST),
     ],
     'wrong raise': [
         wrong('fencing', 'no_raise', RISING, TTL=1),
@@ -414,6 +418,8 @@ GROUPS |= {
         wrong('fencing', 'stale_counter_trusted', RISING, **FORGETS, OFFSET=0),
         wrong('fencing', 'no_quarantine', ASSERTION, **FORGETS, OFFSET=0),
         wrong('fencing', 'counter_deleted_with_lock', RISING, TTL=1, COUNTERS=0, HORIZON=2),
+        wrong('fencing', 'first_below_clock', RISING, LOSSES=1, HORIZON=4, OFFSET=0, STARTS=-1, **FIRST),
+        wrong('fencing', 'first_without_limit', RISING, LOSSES=1, HORIZON=4, OFFSET=0, STARTS=4, **FIRST),
     ],
     # Rules that the rest makes redundant: without them no error either, at this scope.
     'redundant in fencing': [
@@ -488,6 +494,8 @@ LARGE = [
     holds('fencing', 'more history and time', TTL=2, COUNTERS=3),
     holds('fencing', 'two attempts', TTL=1, ATTEMPTS=2, COUNTERS=2),
     holds('fencing', 'a master loses its data, clocks differ', **FORGETS),
+    holds('fencing', 'counters start from one value, a master loses its data', LOSSES=1, HORIZON=4, STARTS=2, **FIRST),
+    wrong('fencing', 'offset_counted_once', RISING, LOSSES=1, HORIZON=4, STARTS=2, **FIRST),
     holds('fencing', 'a connection breaks', TTL=1, BREAKS=1),
     holds('fencing', 'a duplicate', TTL=1, DUPLICATES=1),
     redundant('fencing', 'raise_without_lock_check', TTL=1, BREAKS=1),

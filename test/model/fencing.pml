@@ -3,7 +3,9 @@
  *
  * Scope, each by -D:   ATTEMPTS of the first client and OTHERS_ATTEMPTS of the other one; LOSSES of
  *                      memory, BREAKS of connections, DUPLICATES of ACQUIRE; TTL and HORIZON in
- *                      ticks; COUNTERS that a master may start with; STEPS: clocks that leap, beyond assumption A2
+ *                      ticks; COUNTERS that a master may start with; STEPS: clocks that leap, beyond assumption A2;
+ *                      STARTS: ticks by which the value from which a missing counter starts is ahead of the
+ *                      slowest clock, -1 for 1; a client proposes it, or none
  * -DWRONG=name         one rule of the protocol broken; the search must find an error
  * -DGOAL=name          reaching it is an error, which shows that the model is not vacuous
  */
@@ -33,6 +35,9 @@
 #define HORIZON 0 /* 0: nobody reads the clock, time has no end */
 #endif
 
+#ifndef STARTS
+#define STARTS 0
+#endif
 #ifndef COUNTERS
 #define COUNTERS 2
 #endif
@@ -54,6 +59,9 @@
 #define no_quarantine 9
 #define deadline_restarted_at_raise 10
 #define raise_counted_late 11
+#define first_below_clock 12
+#define first_without_limit 13
+#define offset_counted_once 14
 #ifndef WRONG
 #define WRONG nothing
 #endif
@@ -66,6 +74,7 @@
 #define counter_above 4 /* the lock was ours, but its counter past the token */
 #define reseeded 5
 #define refused_in_quarantine 6
+#define first_taken 7
 #ifndef GOAL
 #define GOAL nothing
 #endif
@@ -78,12 +87,17 @@
 #ifndef OFFSET
 #define OFFSET (HORIZON > 0)
 #endif
-#define QUARANTINE (wrong(no_quarantine) -> 0 : TTL + OFFSET)
+#define QUARANTINE (wrong(no_quarantine) -> 0 : TTL + (wrong(offset_counted_once) -> OFFSET : 2 * OFFSET))
 
 /* A reseeded counter must be ahead of all that were counted by one: a tick is longer than the grants
  * that fit into a run. */
 #define COUNTS_PER_TICK 8
 #define CLOCK(m) ((now_tick + master[m].offset) * COUNTS_PER_TICK)
+/* The value that a client proposes may be any: what it knows of the clocks may be wrong. */
+#define PROPOSED (STARTS < 0 -> 1 : (now_tick + STARTS) * COUNTS_PER_TICK)
+#define TAKES_FIRST(m, value) \
+    (((value) >= CLOCK(m) || wrong(first_below_clock)) && (value) > 0 && \
+     ((value) <= CLOCK(m) + OFFSET * COUNTS_PER_TICK || wrong(first_without_limit)))
 
 /* A slot is one attempt of one client, and its token of the lock; 0 means no slot. */
 #define SLOTS (ATTEMPTS + OTHERS_ATTEMPTS + 1)
@@ -120,6 +134,7 @@ mtype = { idle, asking, raising, held };
 mtype phase[CLIENTS] = idle;
 byte tries[CLIENTS];
 byte validity[CLIENTS];
+byte first[SLOTS]; /* from which a missing counter may start */
 byte target[SLOTS]; /* the token that is raised to, or was issued */
 byte age[SLOTS] = LONG_AGO;
 byte issued[SLOTS];
@@ -174,6 +189,10 @@ inline settle()
     lively = 0;
     for (j : 1 .. SLOTS - 1) {
         referred = !OVER(j);
+        if
+        :: ((master[0].pending[j] | master[1].pending[j] | master[2].pending[j]) & (9 * ACQUIRE)) == 0 -> first[j] = 0
+        :: else
+        fi;
         for (i : 0 .. MASTERS - 1) {
             if
             :: age[j] > NOT_AFTER -> drop(ACQUIRE + LATE * ACQUIRE)
@@ -335,12 +354,13 @@ inline count_raise()
     fi
 }
 
-inline begin()
+inline begin(proposed)
 {
     printf("client %d asks, attempt %d\n", c, tries[c] + 1);
     phase[c] = asking;
     tries[c]++;
     age[CURRENT(c)] = 0;
+    first[CURRENT(c)] = proposed;
     validity[c] = VALIDITY;
     for (i : 0 .. MASTERS - 1) {
         master[i].pending[CURRENT(c)] = ACQUIRE
@@ -363,7 +383,10 @@ inline end_attempt()
 proctype client(byte c)
 {
     do
-    :: d_step { phase[c] == idle && MAY_TRY(c) -> begin(); settle() }
+    :: d_step { phase[c] == idle && MAY_TRY(c) -> begin(0); settle() }
+#if STARTS != 0
+    :: d_step { phase[c] == idle && MAY_TRY(c) -> begin(PROPOSED); settle() }
+#endif
     :: d_step { phase[c] != idle -> end_attempt(); settle() }
     :: phase[c] == idle && !MAY_TRY(c) -> break
     od
@@ -381,7 +404,12 @@ inline acquire(live)
         :: master[m].counter >= master[m].floor || wrong(counter_restarts) || wrong(stale_counter_trusted) ->
             master[m].counter++
         :: else ->
-            master[m].counter = CLOCK(m);
+            if
+            :: TAKES_FIRST(m, first[slot]) ->
+                master[m].counter = first[slot];
+                reached(first_taken)
+            :: else -> master[m].counter = CLOCK(m)
+            fi;
             reached(reseeded)
         fi;
         printf("master %d grants to client %d, counter %d\n", m, c, master[m].counter);

@@ -295,6 +295,8 @@ values_by_name random_values(generator& random) {
         {"maybe_fence_ttl", one_of(random, std::array{"86400000", "0"})},
         {"heal_fence_ttl", one_of(random, std::array{"86400000", "1000000"})},
         {"counter", one_of(random, std::array{"0", "5", "4000000000000000", "4000000000000001"})},
+        {"first", one_of(random, std::array{"0", "4000000000000000", "9000000000000000"})},
+        {"earliest", one_of(random, std::array{"0", "8000000000000000"})},
         {"channel", one_of(random, std::array{"", "p:{a}:free"})},
         {"suffix", one_of(random, std::array{"", ":free"})},
         {"promoted", one_of(random, std::array{"-", "-", token_a})},
@@ -321,6 +323,10 @@ command random_shared_call(generator& random, const values_by_name& values) {
         arguments.push_back(one_of(random, ttls_apart));
     }
     arguments.push_back(has_counters ? one_of(random, ttls_apart) : "0");
+    if (what == &core::guarded_acquire && has_counters) {
+        arguments.push_back(values.at("first"));
+        arguments.push_back(values.at("earliest"));
+    }
     for (std::size_t left = 1 + random.below(4); left > 0; --left) {
         const std::string lock = one_of(random, std::array{"p:{a}", "p:{b}", "p:{c}", "p:{d}"});
         locks.push_back(lock);
@@ -396,7 +402,7 @@ command random_form_script(generator& random) {
         return call(
             core::all_acquire,
             "a a:fence b b:fence epoch",
-            "token ttl run quarantine limit maybe_fence_ttl");
+            "token ttl run quarantine limit maybe_fence_ttl first earliest");
     case 2:
         return call(core::all_raise, "a a:fence b b:fence", "token counter fence_ttl");
     case 3:
@@ -421,7 +427,7 @@ command random_form_script(generator& random) {
         return call(
             core::announced_acquire,
             "a a:fence epoch intent",
-            "token ttl run quarantine limit maybe_fence_ttl intent_ttl intent_of");
+            "token ttl run quarantine limit maybe_fence_ttl first earliest intent_ttl intent_of");
     case 10:
         return {"SET", values.at("a"), one_of(random, std::array{"readers", "x"}), "PX", "600000"};
     case 11:

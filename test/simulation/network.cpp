@@ -65,7 +65,7 @@ std::optional<lock_write> lock_write_in(server::words words) {
             out.keys.push_back(keys[i]);
         }
         out.guarded = count > 1 && count % 2 == 1;
-        out.acquires = arguments == 6;
+        out.acquires = arguments == 8;
     }
     return out;
 }
@@ -91,10 +91,11 @@ std::vector<lock_write> lock_writes_in(server::words words) {
     const server::words locks = words.subspan(3 + records, count - records);
     const server::words arguments = words.subspan(3 + count);
     const std::size_t keys_each = plain || arguments[1] == "0" ? 1 : 2;
+    const std::size_t first_counter = acquires ? 2 * (keys_each - 1) : 0;
     for (std::size_t i = 0; i < locks.size() / keys_each; ++i) {
         found.push_back(
             {.keys = {locks[i * keys_each]},
-             .token = arguments[1 + records + i],
+             .token = arguments[1 + records + first_counter + i],
              .ttl_ms = number_in(arguments[0]),
              .guarded = !plain,
              .acquires = acquires});

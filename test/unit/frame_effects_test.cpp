@@ -76,6 +76,10 @@ texts words_of(const call& all, std::size_t first, std::size_t count) {
     if (!plain) {
         words.emplace_back(all.fenced ? "90000" : "0");
     }
+    if (all.fenced && all.what == &core::guarded_acquire) {
+        words.push_back(std::to_string(present + 2 * second));
+        words.push_back(all.quarantine);
+    }
     std::string mask;
     for (const lock_arguments& one : locks) {
         words.push_back(one.token);

@@ -96,7 +96,7 @@ using calls = std::vector<std::vector<std::uint32_t>>;
 arguments
 words_of(const frames& box, const frame& one, command_variant how, std::size_t master = 1) {
     std::string bytes;
-    box.write(bytes, one, how, "the:epoch");
+    box.write(bytes, one, how, "the:epoch", {17'000, 16'000});
     if (one.kind != removes) {
         for (const char* const word : {"run", "30000000", "limit"}) {
             append_argument(bytes, word);
@@ -404,7 +404,8 @@ TEST_CASE("a call names all keys, then what each lock has, then what is checked"
             {{.number = 1, .fence_ttl = 90s}, {.number = 2, .fence_ttl = 90s}},
             command_variant::evalsha)
         == "EVALSHA " + acquire_sha1
-               + " 5 the:epoch lock1 fence1 lock2 fence2 10000 90000 token1 token2 run 30000000 "
+               + " 5 the:epoch lock1 fence1 lock2 fence2 10000 90000 17000 16000 token1 token2 run "
+                 "30000000 "
                  "limit");
     CHECK(
         line_of(
@@ -444,7 +445,7 @@ TEST_CASE("an extension of the plain protocol checks nothing of its master") {
     it.add_all({{.kind = extends, .number = 1}, {.kind = extends, .number = 2}});
     const std::vector<frame> sent = it.flush(1);
     std::string bytes;
-    it.box.write(bytes, sent[0], command_variant::evalsha, {});
+    it.box.write(bytes, sent[0], command_variant::evalsha, {}, {});
     CHECK(
         unit::virtual_master::lines_of(bytes)
         == std::vector{
@@ -482,7 +483,7 @@ TEST_CASE("a call is an array of counted strings, after what is there") {
     it.add({.kind = removes, .publishes = true});
     std::string bytes = "before";
     const std::vector<frame> sent = it.flush();
-    it.box.write(bytes, sent.at(0), command_variant::evalsha, "the:epoch");
+    it.box.write(bytes, sent.at(0), command_variant::evalsha, "the:epoch", {});
     frames::write_publishes(bytes, sent[0], 1);
     CHECK(
         bytes
@@ -496,7 +497,7 @@ TEST_CASE("in the plain protocol a call is one SET after another") {
     const std::vector<frame> sent = it.flush(1);
     CHECK(sent[0].native);
     std::string bytes;
-    it.box.write(bytes, sent[0], command_variant::native, "the:epoch");
+    it.box.write(bytes, sent[0], command_variant::native, "the:epoch", {});
     for (const std::string number : {"1", "2"}) {
         CHECK(
             unit::virtual_master::take_command(bytes)
@@ -529,7 +530,8 @@ TEST_CASE("the largest call has a word for each of its locks") {
             const std::size_t keys = (fenced ? 128 : 64) + (kind == removes ? 0 : 1);
             const std::size_t tokens = fenced && kind != acquires ? 128 : 64;
             CHECK(words[2] == std::to_string(keys));
-            CHECK(words.size() == 3 + keys + tokens + (kind == removes ? 2 : 5));
+            const std::size_t first_counter = fenced && kind == acquires ? 2 : 0;
+            CHECK(words.size() == 3 + keys + first_counter + tokens + (kind == removes ? 2 : 5));
             if (kind == removes) {
                 CHECK(words.back().size() == 64);
                 CHECK(words.back().substr(60) == "0101");

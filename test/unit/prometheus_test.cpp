@@ -103,7 +103,7 @@ health some_health() {
     out.generation = 3;
     out.key_prefix = "redlock:";
     out.max_ttl = 30s;
-    out.quarantine_time = 31'602ms;
+    out.quarantine_time = 32'602ms;
     out.master_timeout = 100ms;
     out.masters.resize(2);
     out.masters[0].endpoint = "10.0.0.1:6379";
@@ -130,7 +130,7 @@ TEST_CASE("one manager's figures are a page of samples with types") {
     CHECK(got.value("redlock_ready{" + q + "}") == 1);
     CHECK(got.value("redlock_votes_needed{" + q + "}") == 2);
     CHECK(got.value("redlock_max_ttl_seconds{" + q + "}") == 30);
-    CHECK(got.value("redlock_quarantine_seconds{" + q + "}") == 31.602);
+    CHECK(got.value("redlock_quarantine_seconds{" + q + "}") == 32.602);
     CHECK(got.value("redlock_master_timeout_seconds{" + q + "}") == 0.1);
     const std::string agreed = R"(,key_prefix="redlock:",protocol="guarded"})";
     CHECK(got.value("redlock_config_info{" + q + agreed) == 1);

@@ -132,7 +132,7 @@ TEST_CASE("an acquire without a record of this server sets nothing, and writes n
                     : arguments{"4", "p:{r}", "p:{r}:fence", record_key, "p:{r}:intent"};
             words.insert(words.end(), keys.begin(), keys.end());
             for (const std::string word :
-                 {"token", "1000", "run", "0", "0", "0", "2000", "intent"}) {
+                 {"token", "1000", "run", "0", "0", "0", "0", "0", "2000", "intent"}) {
                 words.push_back(word);
             }
             CHECK(it.ask(words) == triple(-4, 0, it.now));
@@ -258,29 +258,49 @@ TEST_CASE(
         virtual_master& one = q.it.masters[master];
         one.data.put(record_key).value = "4 " + one.run_id + " - 0 " + std::string(rest);
     };
-    // 2 s, twice 1 % of it, 2 ms and 100 ms. The third master has a longer one.
-    recorded(0, "2142000 1a");
-    recorded(1, "2142000 1b");
-    recorded(2, "30702000 1c");
+    // 2 s, twice 1 % of it, 2 ms and twice 100 ms. The third master has a longer one.
+    recorded(0, "2242000 1a");
+    recorded(1, "2242000 1b");
+    recorded(2, "30802000 1c");
     q.it.start();
     CHECK(q.it.engine.ttl_limit() == 2s);
     const redlock::health found = q.it.engine.examine(q.it.now());
     CHECK(found.max_ttl == 2s);
-    CHECK(found.quarantine_time == 30'702ms);
+    CHECK(found.quarantine_time == 30'802ms);
     acquire_options options = once();
     options.ttl = 2s;
     CHECK(q.it.take(options).won);
     options.ttl = 2s + 1ms;
     CHECK(q.it.acquire_now(options, "s").why == errc::invalid_argument);
-    CHECK(q.record(0).ends_with(" 2142000 1a"));
+    CHECK(q.record(0).ends_with(" 2242000 1a"));
 
-    recorded(1, "30702000 2b");
+    recorded(1, "30802000 2b");
     CHECK(q.it.acquire_now(options, "s").why == errc::invalid_argument);
     q.it.run_for(10ms);
     CHECK(q.it.engine.ttl_limit() == 30s);
     const answer got = q.it.acquire_now(options, "t");
     CHECK(got.won);
     CHECK(got.votes[0] != vote::granted); // its quarantine would be too short
+}
+
+TEST_CASE(
+    "the first fencing token of a name takes one round trip, if clocks are within their bound") {
+    for (const milliseconds apart : {0ms, 15ms, 120ms}) {
+        served_quorum q(5);
+        for (std::size_t i = 0; i < 5; ++i) {
+            q.it.masters[i].ahead += static_cast<int>(i) * apart;
+        }
+        q.it.start();
+        q.it.run_for(100ms);
+        REQUIRE(q.admitted() == 5);
+        acquire_options options = once();
+        options.fencing = true;
+        for (int i = 0; i < 100; ++i) {
+            CHECK(q.it.take(options, "r" + std::to_string(i)).won);
+            q.it.run_for(std::chrono::microseconds(1'234));
+        }
+        CHECK(q.it.engine.count().raised == (apart == 120ms ? 100 : 0));
+    }
 }
 
 TEST_CASE("while a smaller max_ttl is planned, new leases and renewals are at most that long") {

@@ -444,13 +444,21 @@ not_after=T-1 | epoch=4,run,-,T,0,1d                    | -1 0 T        | =
     check(
         core::guarded_acquire.text,
         "epoch a a:f",
-        "ttl=10000 fence_ttl=90000 token=$ run=run q=30000000 not_after=0",
+        "ttl=10000 fence_ttl=90000 first=0 earliest=0 token=$ run=run q=30000000 not_after=0",
         R"(
 without a counter that it remembers, it counts from its clock
  |                     | 1 T T | a=$/10000 a:f=T/90000
  | a:f=abc/1000        | 1 T T | a=$/10000 a:f=T/90000
  | a:f=7/1000          | 1 T T | a=$/10000 a:f=T/90000
  | a:f=T-70000001/1000 | 1 T T | a=$/10000 a:f=T/90000
+it counts from the first counter, if that is ahead of its clock and by no more than is allowed
+first=T+1 earliest=T   |                     | 1 T T+1  | a=$/10000 a:f=T+1/90000
+first=T+5s earliest=T  | a:f=abc/1000        | 1 T T+5s | a=$/10000 a:f=T+5s/90000
+first=T+5s earliest=1  | a:f=T-70000001/1000 | 1 T T+5s | a=$/10000 a:f=T+5s/90000
+first=T earliest=1     |                     | 1 T T    | a=$/10000 a:f=T/90000
+first=T-1 earliest=1   |                     | 1 T T    | a=$/10000 a:f=T/90000
+first=T+5s earliest=T+1 |                    | 1 T T    | a=$/10000 a:f=T/90000
+first=T+5s earliest=1  | a:f=T-70s/1000      | 1 T T-69999999 | a=$/10000 a:f=T-69999999/90000
 a counter from behind the quarantine is counted on
  | a:f=T-70s/1000      | 1 T T-69999999 | a=$/10000 a:f=T-69999999/90000
  | a:f=T+5s/1000       | 1 T T+5000001  | a=$/10000 a:f=T+5000001/90000
@@ -498,7 +506,8 @@ TEST_CASE("what acquisitions of several locks in one call do") {
     check(
         core::guarded_acquire.text,
         "epoch a a:f b b:f c c:f",
-        "ttl=10000 fence_ttl=90000 of_a=$ of_b=one of_c=two run=run q=30000000 not_after=0",
+        "ttl=10000 fence_ttl=90000 first=0 earliest=0 of_a=$ of_b=one of_c=two run=run q=30000000 "
+        "not_after=0",
         put_in(
             R"(
 each has a token and a counter of its own
@@ -557,7 +566,8 @@ not_after=T-1 | b=other/4000                   | -1 0 T        | =
     check(
         core::guarded_acquire.text,
         "epoch a a:f a a:f",
-        "ttl=10000 fence_ttl=90000 first=$ second=one run=run q=30000000 not_after=0",
+        "ttl=10000 fence_ttl=90000 value=0 earliest=0 first=$ second=one run=run q=30000000 "
+        "not_after=0",
         R"(
 two that want the same are served in order
  |               | 1 T T -10002          | a=$/10000 a:f=T/90000
@@ -602,7 +612,7 @@ TEST_CASE("what an acquisition of several resources does") {
     check(
         core::all_acquire.text,
         "a a:f b b:f epoch",
-        "token=$ ttl=10000 run=run q=30000000 not_after=0 fence_ttl=90000",
+        "token=$ ttl=10000 run=run q=30000000 not_after=0 fence_ttl=90000 first=0 earliest=0",
         R"(
 the counter of all is one more than the largest
  | a:f=T-20s/9 b:f=T-10s/9       | 1 T-9999999 T  | a=$/10000 b=$/10000 a:f=T-9999999/90000 b:f=T-9999999/90000
@@ -615,6 +625,11 @@ where one of them is not remembered, it is the clock at least
  | a:f=T+5s/9                    | 1 T+5000001 T  | a=$/10000 b=$/10000 a:f=T+5000001/90000 b:f=T+5000001/90000
  | a:f=abc/9 b:f=T-70000001/9    | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
  | a:f=T-70s/9 b:f=T-70000001/9  | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
+then it is the first counter, if that is ahead of the clock and by no more than is allowed
+first=T+1 earliest=T    | a:f=T-10s/9 | 1 T+1 T | a=$/10000 b=$/10000 a:f=T+1/90000 b:f=T+1/90000
+first=T earliest=1      | a:f=T-10s/9 | 1 T T   | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
+first=T+5s earliest=T+1 | a:f=T-10s/9 | 1 T T   | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
+first=T+9s earliest=T   | a:f=T+5s/9  | 1 T+5000001 T | a=$/10000 b=$/10000 a:f=T+5000001/90000 b:f=T+5000001/90000
 where nothing can have been forgotten, it is counted from one
 q=0 | epoch=4,run,-,0,0,1d           | 1 1 T  | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
 q=0 | epoch=4,run,-,0,0,1d a:f=abc/9 | 1 1 T  | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
@@ -665,8 +680,8 @@ TEST_CASE("what an acquisition that announces itself does") {
     check(
         core::announced_acquire.text,
         "a a:f epoch a:i",
-        "token=$ ttl=10000 run=run q=30000000 not_after=0 fence_ttl=90000 intent_ttl=2000 "
-        "intent=mine",
+        "token=$ ttl=10000 run=run q=30000000 not_after=0 fence_ttl=90000 first=0 earliest=0 "
+        "intent_ttl=2000 intent=mine",
         R"(
 any intent goes
  |                 | 1 T T | a=$/10000 a:f=T/90000
@@ -680,6 +695,9 @@ without a counter that it remembers, it counts from its clock
  | a:f=T-70000001/1000 | 1 T T | a=$/10000 a:f=T/90000
  | a:f=T-70s/1000      | 1 T-69999999 T | a=$/10000 a:f=T-69999999/90000
  | a:f=T+5s/1000       | 1 T+5000001 T  | a=$/10000 a:f=T+5000001/90000
+first=T+1 earliest=T    |                | 1 T+1 T        | a=$/10000 a:f=T+1/90000
+first=T+1 earliest=T+1  |                | 1 T T          | a=$/10000 a:f=T/90000
+first=T+5s earliest=T   | a:f=T-70s/1000 | 1 T-69999999 T | a=$/10000 a:f=T-69999999/90000
 q=0 | epoch=4,run,-,0,0,1d              | 1 1 T  | a=$/10000 a:f=1/90000
 q=0 | epoch=4,run,-,0,0,1d a:f=abc/1000 | 1 1 T  | a=$/10000 a:f=1/90000
 q=0 | epoch=4,run,-,0,0,1d a:f=41/1000  | 1 42 T | a=$/10000 a:f=42/90000
@@ -805,7 +823,8 @@ TEST_CASE("what extensions of several locks in one call do") {
     check(
         core::guarded_extend.text,
         "epoch a a:f b b:f c c:f",
-        "ttl=10000 fence_ttl=90000 of_a=$ of_b=one of_c=two counter_a=50 counter_b=51 counter_c=52 "
+        "ttl=10000 fence_ttl=90000 of_a=$ of_b=one of_c=two counter_a=50 "
+        "counter_b=51 counter_c=52 "
         "run=run q=30000000 not_after=0",
         put_in(
             R"(
@@ -855,7 +874,8 @@ not_after=T-1 | a=$/9 b=one/9 | -1 0 T         | =
     check(
         core::guarded_extend.text,
         "epoch a a:f a a:f",
-        "ttl=10000 fence_ttl=90000 first=$ second=one counter=50 other=51 run=run q=30000000 "
+        "ttl=10000 fence_ttl=90000 first=$ second=one counter=50 other=51 "
+        "run=run q=30000000 "
         "not_after=0",
         R"(
 the same lock twice is extended for its owner

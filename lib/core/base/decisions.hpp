@@ -72,6 +72,9 @@ inline decision fencing_without_raise = false;
 inline decision raise_not_awaited = false;
 inline decision raise_accepts_larger = false;
 inline decision any_raise_counts = false;
+inline decision first_below_clock = false;
+inline decision first_without_limit = false;
+inline decision offset_counted_once = false;
 
 // extensions
 inline decision extended_without_quorum = false;

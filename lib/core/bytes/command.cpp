@@ -51,7 +51,7 @@ const script_call& call_of(lock_form form, command_kind kind) {
     static constexpr script_call calls[] = {
         {exclusive, raise, &guarded_raise, "LF", "ocx"},
         {exclusive, heal, &guarded_heal, "LFM", "otcxrqu"},
-        {all, acquire, &all_acquire, "AM", "otrqux"},
+        {all, acquire, &all_acquire, "AM", "otrquxfe"},
         {all, raise, &all_raise, "A", "ocx"},
         {all, extend, &all_extend, "AM", "otcxrqu"},
         {all, heal, &all_heal, "AM", "otcxrqu"},
@@ -60,7 +60,7 @@ const script_call& call_of(lock_form form, command_kind kind) {
         {shared, extend, &shared_extend, "LRM", "otrqup"},
         {shared, heal, &shared_heal, "LRM", "otrqu"},
         {shared, remove, &shared_release, "LR", "op"},
-        {announced, acquire, &announced_acquire, "LFMI", "otrquxli"},
+        {announced, acquire, &announced_acquire, "LFMI", "otrquxfeli"},
         {announced, remove, &announced_release, "LI", "opi"},
     };
     const lock_form of = has_own_script(form, kind) ? form : exclusive;
@@ -93,6 +93,10 @@ void add_argument(const form_command& of, char letter, Add add) {
     switch (letter) {
     case 'c':
         return add(decimal(of.fencing.token));
+    case 'e':
+        return add(decimal(of.fencing.first.earliest_us));
+    case 'f':
+        return add(decimal(of.fencing.first.value_us));
     case 'i':
         return add(decimal(of.intent.name));
     case 'l':

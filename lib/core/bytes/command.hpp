@@ -119,10 +119,17 @@ struct master_guard {
     std::int64_t not_after_us = 0; // by the master's clock; 0: unknown, not checked
 };
 
+/// From what a missing fencing counter starts (lua::first_counter). 0: from the master's clock.
+struct first_counter {
+    std::int64_t value_us = 0;
+    std::int64_t earliest_us = 0; // of the clocks of the masters that accept it
+};
+
 /// The new fencing counter.
 struct fence {
     std::uint64_t token = 0;         // 0: none yet, or without fencing
     std::chrono::milliseconds ttl{}; // 0: without fencing
+    first_counter first = {};        // of an acquire
 };
 /// \}
 

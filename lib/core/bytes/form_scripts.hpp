@@ -9,7 +9,8 @@
 namespace redlock::core {
 
 /// Several locks, all or none. KEYS: lock and fence of each, then record. ARGV: token, ttl ms, run
-/// id, quarantine us, not after us, fence ttl ms (0: without fencing). Reply {1 granted, counter} |
+/// id, quarantine us, not after us, fence ttl ms (0: without fencing), the first counter and its
+/// earliest clock. Reply {1 granted, counter} |
 /// {0 busy, the largest PTTL, or -1} | {-1 late} | {-2 quarantined, rest in us} | {-4 quarantined,
 /// a handshake is needed}. The counter of all members becomes one more than the largest; if one is
 /// missing or older than the memory of this master, at least the clock. So the counter of each
@@ -34,7 +35,9 @@ if ARGV[6] ~= '0' then
     f = math.max(f, c)
   end
   f = f + 1
-  if lost then f = math.max(f, now) end
+  if lost and f < now then)",
+    lua::first_counter("ARGV[7], ARGV[8]"),
+    R"(  end
 end
 for i = 1, #KEYS - 1, 2 do
   redis.call('SET', KEYS[i], ARGV[1], 'NX', 'PX', ARGV[2])
@@ -126,15 +129,17 @@ inline constexpr script announced_acquire{
     lua::unless_late("ARGV[5]"),
     R"(local p = redis.call('PTTL', KEYS[1])
 if p ~= -2 then
-  if redis.pcall('GET', KEYS[1]) == 'readers' then redis.call('SET', KEYS[4], ARGV[8], 'PX', ARGV[7]) end
+  if redis.pcall('GET', KEYS[1]) == 'readers' then redis.call('SET', KEYS[4], ARGV[10], 'PX', ARGV[9]) end
   return {0, p, now}
 end)",
     lua::record("KEYS[3]"),
     lua::unless_quarantined,
     R"(local f = 0
 if ARGV[6] ~= '0' then
-  f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
-  if f < floor then f = now else f = f + 1 end
+  f = (tonumber(redis.call('GET', KEYS[2]) or '0') or 0) + 1
+  if f <= floor then)",
+    lua::first_counter("ARGV[7], ARGV[8]"),
+    R"(  end
 end
 redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
 if ARGV[6] ~= '0' then redis.call('SET', KEYS[2], string.format('%.0f', f), 'PX', ARGV[6]) end

@@ -74,11 +74,12 @@ end
 return {fresh, born + q, now, e})"};
 
 /// KEYS: record, then per lock its key, or with fencing its key and its counter. ARGV: ttl ms,
-/// fence ttl ms (0: without fencing), the token of each, run id, quarantine us, not after us.
-/// Exceptions: the PTTL of the holder, or -1. With fencing there is one value for each lock
-/// instead: its counter, or -2 - PTTL of the holder. One grant in 16 renews the expiry of the
-/// counter, and without a quarantine each one. An expired counter starts from the clock, which is
-/// larger. Not executed: {-1 late} | {-2 quarantined, rest in us} | {-4: quarantined,
+/// fence ttl ms (0: without fencing), with fencing the first counter and its earliest clock, the
+/// token of each, run id, quarantine us, not after us. Exceptions: the PTTL of the holder, or -1.
+/// With fencing there is one value for each lock instead: its counter, or -2 - PTTL of the holder.
+/// One grant in 16 renews the expiry of the counter, and without a quarantine each one. A missing
+/// counter, or one from before the last possible loss, starts anew (lua::first_counter), from a
+/// larger value. Not executed: {-1 late} | {-2 quarantined, rest in us} | {-4: quarantined,
 /// because the record belongs to another server or its clock was set back; a handshake must record
 /// that}.
 inline constexpr script guarded_acquire{
@@ -103,7 +104,7 @@ if fence_ttl == '0' then
 end
 for i = 1, (#KEYS - 1) / 2 do
   local lock, fence = KEYS[2 * i], KEYS[2 * i + 1]
-  local r = redis.pcall('SET', lock, ARGV[i + 2], 'NX', 'PX', ttl)
+  local r = redis.pcall('SET', lock, ARGV[i + 4], 'NX', 'PX', ttl)
   if not r then
     r = redis.pcall('PTTL', lock)
     if type(r) == 'number' then r = -2 - r end
@@ -116,7 +117,9 @@ for i = 1, (#KEYS - 1) / 2 do
         redis.call('DEL', lock)
       else
         if type(f) ~= 'number' then f = (tonumber(f or '0') or 0) + 1 end
-        if f <= floor then f = now end
+        if f <= floor then)",
+    lua::first_counter("ARGV[3], ARGV[4]"),
+    R"(        end
         r = redis.pcall('SET', fence, string.format('%.0f', f), 'PX', fence_ttl)
         if not r.err then r = f end
       end

@@ -36,7 +36,7 @@ struct script {
     script(const script&) = delete;
     script& operator=(const script&) = delete;
 
-    using buffer = std::array<char, 1800>;
+    using buffer = std::array<char, 2000>;
     static constexpr buffer composed(std::initializer_list<script_part> parts) noexcept {
         buffer out{};
         std::size_t size = 0;
@@ -76,6 +76,14 @@ inline constexpr script_part unless_quarantined{
     R"(if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end
 local floor = born + math.max(q, ARGV[4])
 if now < floor then return {-2, floor - now, now} end)"};
+/// A counter starts from the value that the client proposes to all masters, so that their counters
+/// agree, or from the clock. The value must be ahead of the clock, by `clock_offset_bound` at most.
+/// So it is past every counter that this master may have lost: the quarantine contains that bound
+/// twice.
+inline constexpr script_part first_counter{
+    R"(local first, earliest = $
+f = now
+if tonumber(first) > now and now >= tonumber(earliest) then f = tonumber(first) end)"};
 /// Raises the fencing counter to the token, and renews its expiry. The expiry comes first, as in
 /// every script that keeps a lease: at `maxmemory` a server refuses a command that needs memory
 /// only as the first write of a script.

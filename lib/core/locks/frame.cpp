@@ -102,7 +102,11 @@ std::vector<frames::unsent> frames::drop(std::size_t master, bool native) {
 }
 
 void frames::write(
-    std::string& out, const frame& what, command_variant how, std::string_view record) const {
+    std::string& out,
+    const frame& what,
+    command_variant how,
+    std::string_view record,
+    first_counter first) const {
     const arguments& text = texts_[what.text];
     if (what.native) {
         out.append(text.keys.text());
@@ -114,8 +118,9 @@ void frames::write(
     const bool checks = !removes && !record.empty();
     const std::size_t keys = locks * (what.has_counters() ? 2 : 1) + (checks ? 1 : 0);
     const std::size_t per_lock = what.has_counters() && !acquires ? 2 : 1;
+    const bool may_start = acquires && what.has_counters();
     // Two ttls and three guard arguments; ttl and mask; ttl.
-    const std::size_t common = checks ? 5 : removes ? 2 : 1;
+    const std::size_t common = (checks ? 5 : removes ? 2 : 1) + (may_start ? 2 : 0);
     append_array(out, 3 + keys + locks * per_lock + common);
     append_argument(out, verb(how));
     append_argument(out, body(how, script_of(what.kind, checks)));
@@ -129,6 +134,10 @@ void frames::write(
     }
     if (removes || checks) {
         append_argument(out, decimal(what.fencing.ttl.count()));
+    }
+    if (may_start) {
+        append_argument(out, decimal(first.value_us));
+        append_argument(out, decimal(first.earliest_us));
     }
     out.append(text.tokens.text());
     if (!acquires) {

@@ -120,9 +120,13 @@ public:
     }
     /// Formats the call. The last arguments differ between masters: what is checked
     /// of one, or published on it. Without `record`, as in the plain protocol, an extension checks
-    /// nothing.
-    void
-    write(std::string& out, const frame& what, command_variant how, std::string_view record) const;
+    /// nothing. `first` is that of an acquire with fencing.
+    void write(
+        std::string& out,
+        const frame& what,
+        command_variant how,
+        std::string_view record,
+        first_counter first) const;
     /// The last argument of a removal: what it publishes on that master.
     static void write_publishes(std::string& out, const frame& what, std::size_t master);
 

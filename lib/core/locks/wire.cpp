@@ -89,6 +89,10 @@ void wire::send_alone(const claim& of, command_kind kind, std::size_t master, ti
     const bool publishes =
         kind == command_kind::extend && of.form() == lock_form::shared && rules_.pushes;
     const command_variant how = masters_[master].link->commands().of(of.form(), kind);
+    fence fencing = fence_of(of, token);
+    if (acquires && of.fencing()) {
+        fencing.first = masters_.first_counter_at(now);
+    }
     bytes_.clear();
     append_form_command(
         bytes_,
@@ -96,7 +100,7 @@ void wire::send_alone(const claim& of, command_kind kind, std::size_t master, ti
          .form = of.form(),
          .how = how,
          .names = names_of(of),
-         .fencing = fence_of(of, token),
+         .fencing = fencing,
          .ttl = of.ttl_of(kind),
          .guard = masters_[master].link->guard_until(
              keeps && of.is_held() ? of.deadline() : of.vote_by()),
@@ -275,6 +279,9 @@ void wire::send_frame(const frame& what) {
     const bool removes = what.kind == command_kind::remove;
     const bool certifies = what.native && rules_.guarded();
     const std::string_view record = rules_.guarded() ? rules_.record_key : std::string_view();
+    const first_counter first = what.has_counters() && what.kind == command_kind::acquire
+                                    ? masters_.first_counter_at(frames_.added_at())
+                                    : first_counter();
     std::size_t common = 0;
     command_variant said = command_variant::native;
     std::array<std::uint64_t, masters_max> marks{};
@@ -284,7 +291,7 @@ void wire::send_frame(const frame& what) {
             what.native ? command_variant::native : link.commands().of_frame(what.kind);
         if (common == 0 || how != said) { // nearly always the same for all masters
             call_.clear();
-            frames_.write(call_, what, how, record);
+            frames_.write(call_, what, how, record, first);
             if (certifies) {
                 link.append_certificate(call_);
             }

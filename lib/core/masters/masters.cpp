@@ -256,6 +256,30 @@ std::optional<admission_change> masters::clock_stepped(std::size_t master, time_
     return assess(master, now);
 }
 
+first_counter masters::first_counter_at(time_point now) const noexcept {
+    std::int64_t latest = 0;
+    for (const master& each : members_) {
+        if (each.link->up()) {
+            latest = std::max(latest, each.link->guard_until(now).not_after_us);
+        }
+    }
+    // The masters do not rely on what follows, nor on other clients that they propose anything.
+    if (wrong::first_below_clock) {
+        return {1, 0};
+    }
+    if (wrong::first_without_limit && latest % 2 == 0) {
+        latest += 2'000'000;
+    }
+    if (wrong::offset_counted_once && latest % 2 == 0) {
+        return {};
+    }
+    if (latest == 0) {
+        return {};
+    }
+    const std::int64_t bound = std::chrono::microseconds(rules_.clock_offset_bound).count();
+    return {latest + bound / 4, latest + bound / 4 - bound};
+}
+
 std::size_t masters::judge_steps(time_point now) {
     if (now < judge_steps_at_) {
         return 0;

@@ -170,6 +170,9 @@ public:
     /// memory record, because its quarantine may have ended too early. Several: ours. Returns the
     /// number of masters; 0 if nothing is due.
     std::size_t judge_steps(time_point now);
+    /// From what a fencing counter that is missing starts, so that the masters' counters agree:
+    /// ahead of all their clocks, also if this command takes longer than those that read them.
+    first_counter first_counter_at(time_point now) const noexcept;
     /// \}
 
     /// \name Release notifications

@@ -80,11 +80,14 @@ struct settings {
     }
 
     /// Duration of a quarantine: longer, on the master's clock and on ours, than any lease that it
-    /// may have lost. Guarded: plus the maximum offset between clocks, because a lost fencing
-    /// counter restarts from the master's clock.
+    /// may have lost. Guarded: plus twice the maximum offset between clocks, because a fencing
+    /// counter may start that far ahead of one master's clock, and be lost where it then starts
+    /// from another clock that is as far behind.
     std::chrono::nanoseconds quarantine_of(std::chrono::milliseconds longest) const noexcept {
-        const std::chrono::nanoseconds offsets =
-            guarded() ? clock_offset_bound : std::chrono::milliseconds(0);
+        const std::chrono::nanoseconds offsets = (wrong::offset_counted_once ? 1
+                                                  : guarded()                ? 2
+                                                                             : 0)
+                                                 * clock_offset_bound;
         return wrong::half_quarantine ? longest / 2
                                       : longest + rate_error(longest) + drift.margin + offsets;
     }

@@ -434,6 +434,36 @@ void lowered_limits(plan& what, generator& random) {
     ops_of(what, 2).push_back(other);
 }
 
+// The counters of a new name start while the clocks are as far apart as they may be, for longer
+// than a lease. `b` votes with `a`, whose clock is ahead, loses its data, and later votes with `c`,
+// whose counter is missing.
+void first_counters(plan& what, generator& random) {
+    const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 40};
+    begin(what, wanted);
+    what.ordered = true;
+    what.offset_bound_ms = 1'000;
+    what.faults_end = 4 * sec;
+    what.progress_bound = 10 * sec;
+    const auto [a, b, c] = three_masters(random);
+    for (const int one : {a, b, c}) {
+        const std::int64_t offset_ms = random.between(450, 490);
+        what.masters[static_cast<std::size_t>(one)].offset_us =
+            (one == a ? 1000 : -1000) * offset_ms;
+    }
+    const nanos asked = random.between(20, 40) * ms;
+    op first = simple(wanted);
+    first.think = asked;
+    first.hold = random.between(5, 15) * ms;
+    ops_of(what, 0).push_back(first);
+    what.faults.push_back({fault_kind::partition, asked - ms, 4 * sec, 0, c, 1});
+    what.faults.push_back({fault_kind::flush, asked + random.between(6, 40) * ms, 0, -1, b});
+    what.faults.push_back({fault_kind::partition, asked + 100 * ms, 4 * sec, -1, a, 1});
+
+    op other = simple(wanted);
+    other.think = asked + random.between(100, 2'000) * ms;
+    ops_of(what, 1).push_back(other);
+}
+
 // A line in each process, of which no other hears: nobody pushes, and leases are longer than
 // anybody waits.
 void own_queue(plan& what, generator& random) {
@@ -645,6 +675,7 @@ constexpr std::array focused_table{
     profile{"strays", mixture::guarded, all_hold, strays},
     profile{"interrupted-attaches", mixture::guarded, all_hold, interrupted_attaches},
     profile{"lowered-limits", mixture::guarded, all_hold, lowered_limits},
+    profile{"first-counters", mixture::guarded, all_hold, first_counters},
     profile{"unnoticed-evictions", mixture::guarded, all_hold, unnoticed_evictions},
 };
 
