@@ -24,6 +24,7 @@ struct site {
         rules.master_timeout = 100ms;
         rules.local_handoff_time = 1ms;
         queue.key = "k";
+        queue.crowded = true;
     }
 
     acquire_call& add() {
@@ -438,6 +439,31 @@ TEST_CASE("wait queue: the arbiter's word is enough for an attempt, once for a r
     for (const std::size_t other : {0U, 2U}) {
         CHECK(it.queue.notified(other, "d", false, it.view()) == forever);
     }
+}
+
+TEST_CASE(
+    "wait queue: a lone waiter hears a majority, or the arbiter and then nobody for a moment") {
+    site it;
+    acquire_call& one = it.paused();
+    it.queue.crowded = false;
+    CHECK(it.queue.notified(0, "a", false, it.view()) == it.now + 10ms);
+    CHECK(one.ask_arbiter);
+    CHECK(it.queue.notified(1, "a", false, it.view()) == it.now + 1'250us);
+    CHECK(!one.ask_arbiter);
+    CHECK(it.queue.notified(2, "a", false, it.view()) == it.now);
+    CHECK(!one.ask_arbiter);
+    CHECK(it.queue.notified(3, "a", false, it.view()) == forever);
+    // It is none if several others waited at its last release, or if another one was faster.
+    it.queue.others_first = 2;
+    (void)it.queue.notified(1, "b", false, it.view());
+    CHECK(one.ask_arbiter);
+    it.queue.others_first = 0;
+    one.outcome = errc::contended;
+    CHECK(!it.queue.failed(false, 0, {}, it.view(), it.random));
+    CHECK(!it.queue.crowded);
+    one.hurried = true;
+    CHECK(!it.queue.failed(false, 0, {}, it.view(), it.random));
+    CHECK(it.queue.crowded);
 }
 
 TEST_CASE("wait queue: after a split vote for a release the word of a majority is enough") {

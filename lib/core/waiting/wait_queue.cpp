@@ -125,6 +125,8 @@ std::optional<time_point> wait_queue::failed(
     // The first client that asks a master wins there. A loser asks the arbiter first, so that the
     // next vote is not split. But an arbiter that alone refuses is not trusted indefinitely.
     front.ask_arbiter = full && front.outcome == errc::contended;
+    crowded =
+        crowded || (front.hurried && !news_.release.empty() && front.outcome == errc::contended);
     front.unsure = full && at.arbiter < votes.of.size() && votes.of[at.arbiter].said != vote::held;
     const auto floor = at.retry_floor();
     const time_point yields = std::exchange(yields_until, never); // it has asked since its release
@@ -291,6 +293,7 @@ void wait_queue::reset() {
     holder = {};
     handed_since = yields_until = never;
     others_first = 0;
+    crowded = false;
     news_.release.clear();
     news_.heard = 0;
     news_.acted_on = news_.again = news_.whole = false;

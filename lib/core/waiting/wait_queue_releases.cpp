@@ -46,20 +46,28 @@ time_point wait_queue::notified(
     // The arbiter's notification is enough. Without it, a majority is needed, and then all masters
     // are asked. Any one will do if neither is possible. A slot is searched on all masters, so it
     // always needs a majority.
-    const bool decides = !pool && (master == at.arbiter || at.arbiter == nobody);
+    const bool by_arbiter = !pool && (master == at.arbiter || at.arbiter == nobody);
+    // A lone waiter asks all masters at once, which saves it a round trip. It waits for the
+    // majority a little, because the other masters may not have executed the release yet.
+    const bool alone = !pool && !crowded && others_first <= 1 && at.arbiter != nobody
+                       && !release.empty() && front.stage == acquire_call::phase::paused;
     const auto told = static_cast<std::size_t>(std::popcount(news_.heard));
+    const bool decides = alone ? told >= at.majority : by_arbiter;
     if (!decides && told < at.majority) {
         if (front.stage != acquire_call::phase::paused || news_.acted_on) {
             return forever;
         }
-        front.ask_arbiter = true;
-        return std::min(front.wake.due, later(at.now, 2 * at.round_trip));
+        const bool soon = alone && (news_.heard >> at.arbiter & 1U) != 0;
+        front.ask_arbiter = !soon;
+        const auto patience = soon ? at.round_trip / 4 : 2 * at.round_trip;
+        return std::min(front.wake.due, later(at.now, patience));
     }
     // The arbiter's notification still counts after a majority's: the attempt may have reached the
     // arbiter before the release.
-    if (news_.acted_on && !(decides && told > at.majority)) {
+    const bool own = at.now < yields_until;
+    if (news_.acted_on && (own || !(by_arbiter && told > at.majority))) {
         // It may also have reached the other masters before the release. A majority has it now.
-        if (decides || told != at.majority) {
+        if (by_arbiter || told != at.majority) {
             return forever;
         }
         news_.whole = !was_split || front.stage != acquire_call::phase::paused;
@@ -75,7 +83,7 @@ time_point wait_queue::notified(
         return forever;
     }
     const bool at_once = decides || pool;
-    front.ask_arbiter = at_once;
+    front.ask_arbiter = at_once && !alone;
     // Without the arbiter's notification, wait for it, and let other clients go first. Those that
     // waited at the last release of this process, and have not had the lock since, go first as
     // well.
