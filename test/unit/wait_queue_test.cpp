@@ -453,7 +453,7 @@ TEST_CASE(
     CHECK(it.queue.notified(2, "a", false, it.view()) == it.now);
     CHECK(!one.ask_arbiter);
     CHECK(it.queue.notified(3, "a", false, it.view()) == forever);
-    // It is none if several others waited at its last release, or if another one was faster.
+    // Others wait if several did at its last release, or if one of them was faster.
     it.queue.others_first = 2;
     (void)it.queue.notified(1, "b", false, it.view());
     CHECK(one.ask_arbiter);
