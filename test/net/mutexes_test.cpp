@@ -1,0 +1,322 @@
+// Handles for code that blocks: the standard guards, one lock in several threads of a process, and
+// what an object promises of itself. What each handle promises is in handles_test.cpp.
+#include "two_processes.hpp"
+
+#include <redlock/blocking_shared.hpp>
+
+#include <boost/asio/post.hpp>
+
+#include <concepts>
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
+
+namespace redlock::test::in_memory { namespace {
+
+template <typename T>
+concept timed_lockable =
+    requires(T it, std::chrono::nanoseconds span, std::chrono::system_clock::time_point end) {
+    it.lock();
+    { it.unlock() }
+    noexcept;
+    { it.try_lock() } -> std::same_as<bool>;
+    { it.try_lock_for(span) } -> std::same_as<bool>;
+    { it.try_lock_until(end) } -> std::same_as<bool>;
+};
+template <typename T>
+concept shared_timed_lockable = timed_lockable<T> && requires(
+    T it, std::chrono::nanoseconds span, std::chrono::system_clock::time_point end) {
+    it.lock_shared();
+    { it.unlock_shared() }
+    noexcept;
+    { it.try_lock_shared() } -> std::same_as<bool>;
+    { it.try_lock_shared_for(span) } -> std::same_as<bool>;
+    { it.try_lock_shared_until(end) } -> std::same_as<bool>;
+};
+static_assert(timed_lockable<blocking::mutex>);
+static_assert(shared_timed_lockable<blocking::shared_mutex>);
+static_assert(!std::is_move_constructible_v<blocking::shared_mutex>);
+static_assert(std::is_nothrow_destructible_v<blocking::manager>);
+
+// In another thread of the process, which has ended then.
+void elsewhere(const std::function<void()>& f) {
+    std::jthread{f}.join();
+}
+
+std::size_t held_votes(const diagnostics& why) {
+    return static_cast<std::size_t>(std::ranges::count(why.votes, vote::held, &master_vote::vote));
+}
+
+TEST_CASE("blocking mutex: the standard guards lock it, and another process is refused") {
+    two_processes site;
+    acquire_options brief = once();
+    brief.wait = 50ms;
+    blocking::mutex mine(site.mine, "r", brief);
+    blocking::mutex theirs(site.theirs, "r", once());
+    {
+        std::unique_lock guard(mine, std::defer_lock);
+        CHECK(guard.try_lock_for(1s));
+        CHECK(mine.held());
+        CHECK(mine.remaining() > 1s);
+        CHECK(!theirs.try_lock());
+        CHECK(held_votes(theirs.last_attempt()) >= 2);
+        const time_point before = site.quorum.now();
+        CHECK(!theirs.try_lock_for(2s));
+        CHECK(!theirs.try_lock_for(-1s));
+        CHECK(site.quorum.now() - before >= 2s);
+        CHECK(site.quorum.now() - before < 3s);
+        guard.unlock();
+        CHECK(guard.try_lock_until(std::chrono::system_clock::now() + 1s));
+    }
+    CHECK(mine.last_release() == release_result::released);
+    const std::scoped_lock guard(theirs);
+    site.after(1min, [&] { theirs.unlock(); });
+    mine.lock(); // however long the options let an acquire wait
+    CHECK(mine.held());
+    mine.unlock();
+    CHECK(mine.try_lock_for(std::chrono::hours::max()));
+    CHECK_THROWS_AS(mine.fencing_token(), std::logic_error);
+}
+
+TEST_CASE("blocking mutex: a thread that locks it twice gets an error, and keeps its lock") {
+    two_processes site;
+    blocking::mutex m(site.mine, "r", waiting());
+    m.lock();
+    const std::uint64_t attempts = site.mine.async().get_metrics().attempts;
+    CHECK(error_of([&] { m.lock(); }) == std::errc::resource_deadlock_would_occur);
+    CHECK(m.last_attempt().message.find("this thread") != std::string::npos);
+    CHECK(!m.try_lock());
+    CHECK(!m.try_lock_for(60s));
+    CHECK(m.held());
+    elsewhere([&] { CHECK_FALSE(m.try_lock_for(1ms)); });
+    CHECK(m.last_attempt().message.find("another thread") != std::string::npos);
+    std::stop_source stop;
+    std::jthread waits(
+        [&] { CHECK(error_of([&] { m.lock(stop.get_token()); }) == operation_aborted); });
+    stop.request_stop();
+    waits.join();
+    CHECK(site.mine.async().get_metrics().attempts == attempts);
+    elsewhere([&] { m.unlock(); });
+    CHECK(m.last_release() == release_result::released);
+    elsewhere([&] { m.lock(); }); // and ends: its number may be that of the next thread
+    elsewhere([&] { CHECK_FALSE(m.try_lock()); });
+    m.unlock();
+    CHECK(m.try_lock());
+    m.unlock();
+    CHECK(site.no_key_left());
+}
+
+TEST_CASE("blocking mutex: in a handler a call is refused, and an unlock does not wait") {
+    two_processes site;
+    blocking::mutex m(site.mine, "r", waiting());
+    blocking::shared_mutex s(site.mine, "s", waiting());
+    m.lock();
+    s.lock_shared();
+    std::vector<error_code> refused;
+    boost::asio::post(site.quorum.context(), [&] {
+        m.unlock();
+        s.unlock_shared();
+        refused = {
+            error_of([&] { m.lock(); }),
+            error_of([&] { site.mine.ready(1s); }),
+            error_of([&] { s.lock_shared(); }),
+            error_of([&] { static_cast<void>(s.try_lock()); })};
+    });
+    site.quorum.advance(0s);
+    CHECK(refused == std::vector<error_code>(4, errc::would_deadlock));
+    CHECK(!m.held());
+    CHECK(!m.last_release());
+    CHECK(!s.last_release());
+    CHECK(site.no_key_left());
+    lock empty;
+    CHECK_THROWS_AS(
+        site.mine.call([&](auto token) { return empty.async_extend(1s, std::move(token)); }),
+        std::logic_error);
+}
+
+TEST_CASE("blocking mutex: too few masters are an error, not a lock that somebody has") {
+    two_processes site;
+    site.quorum.master(0).kill();
+    site.quorum.master(1).kill();
+    site.quorum.advance(1s);
+    CHECK(!site.mine.ready(20ms));
+    blocking::mutex m(site.mine, "r", once());
+    CHECK(error_of([&] { m.lock(); }) == errc::no_quorum);
+    CHECK(error_of([&] { static_cast<void>(m.try_lock()); }) == errc::no_quorum);
+    CHECK(m.last_attempt().votes.at(0).vote == vote::unreachable);
+}
+
+TEST_CASE("blocking mutex: what is locked through a manager that goes first is lost") {
+    two_processes site;
+    std::unique_ptr<blocking::manager> goes(
+        new blocking::manager(site.quorum.make_blocking_manager())); // in place: it cannot be moved
+    REQUIRE(goes->ready(10s));
+    blocking::mutex m(*goes, "r", waiting());
+    blocking::lock other = goes->acquire("s", once());
+    {
+        const std::scoped_lock guard(m);
+        const std::stop_token lost = m.lost();
+        goes.reset();
+        site.quorum.advance(0s);
+        CHECK(!m.held());
+        CHECK(!other.held());
+        CHECK(lost.stop_requested());
+        CHECK(other.lost().stop_requested());
+        CHECK(site.count_keys() >= 4); // its holder may still act
+        CHECK(error_of([&] { m.lock(); }) == errc::would_deadlock);
+    }
+    CHECK(!m.last_release()); // not by a master
+    CHECK(error_of([&] { m.lock(); }) == errc::closed);
+    CHECK(error_of([&] { static_cast<void>(m.try_lock_for(60s)); }) == errc::closed);
+    CHECK(error_of([&] { other.release(); }) == errc::closed);
+}
+
+TEST_CASE("blocking lock: the end of its scope, and an assignment, release it") {
+    two_processes site;
+    {
+        const blocking::lock one = site.mine.acquire("r", once());
+        CHECK(site.count_keys() >= 2);
+    }
+    CHECK(site.no_key_left());
+    blocking::lock held = site.mine.acquire("r", once());
+    held = site.mine.acquire("s", once());
+    CHECK(site.quorum.advance_until([&] { return site.quorum.keys_of("r") == 0; }, 1s));
+    blocking::lock moved = std::move(held);
+    CHECK(moved.held());
+    // NOLINTNEXTLINE(bugprone-use-after-move,hicpp-invalid-access-moved): what it is about
+    CHECK(!held.held());
+    CHECK(!held.lost().stop_possible());
+    CHECK_THROWS_AS(held.release(), std::logic_error);
+    CHECK_THROWS_AS(blocking::lock().secret(), std::logic_error);
+    CHECK(moved.release() == release_result::released);
+    CHECK(moved.release() == release_result::released);
+    CHECK(!moved.lost().stop_requested());
+    held = site.mine.acquire("r", once());
+    held.async().abandon();
+    CHECK_THROWS_AS(held.release(), std::logic_error);
+    held = {};
+    CHECK(site.quorum.keys_of("r") == 3);
+    try {
+        const blocking::lock refused = site.theirs.acquire("r", once());
+        FAIL("two holders");
+    } catch (const error_with_diagnostics& error) {
+        CHECK(error.code() == condition::not_acquired);
+        CHECK(held_votes(error.get_diagnostics()) >= 2);
+    }
+}
+
+TEST_CASE("blocking lock: an extension lasts from now on, never shortens, and tells its limit") {
+    two_processes site;
+    acquire_options options = once();
+    options.renew = renewal::off;
+    blocking::lock one = site.mine.acquire("r", options);
+    const auto left = [&] { return one.async().remaining(); };
+    CHECK(one.extend(20s) == extend_result::extended);
+    CHECK(left() > 18s);
+    CHECK(one.extend(5s) == extend_result::extended);
+    CHECK(left() > 18s);
+    CHECK(error_of([&] { one.extend(1h); }) == errc::invalid_argument);
+    CHECK(
+        error_of([&] { one.extend(std::chrono::milliseconds::max()); }) == errc::invalid_argument);
+    CHECK(one.held());
+    const time_point before = one.async().deadline();
+    site.quorum.advance(17s);
+    CHECK(one.extend() == extend_result::extended); // by the default ttl
+    CHECK(one.async().deadline() > before);
+    options.max_hold = 20s;
+    blocking::lock limited = site.mine.acquire("s", options);
+    const time_point taken = site.quorum.now();
+    CHECK(limited.extend(15s) == extend_result::extended);
+    CHECK(limited.extend(30s) == extend_result::capped);
+    CHECK(limited.async().deadline() <= taken + 20s);
+    CHECK(limited.extend(1s) == extend_result::extended); // it lasts for longer than that
+    site.remove_keys();
+    const blocking::lock other = site.theirs.acquire("r", once());
+    CHECK(error_of([&] { one.extend(1s); }) == condition::lost);
+    CHECK(!one.held());
+    CHECK(one.release() == release_result::stolen);
+    CHECK(other.held());
+}
+
+TEST_CASE("blocking shared mutex: the standard guards read together and write alone") {
+    two_processes site;
+    blocking::shared_mutex mine(site.mine, "r", once());
+    blocking::shared_mutex theirs(site.theirs, "r", once());
+    {
+        std::shared_lock first(mine);
+        std::shared_lock second(mine, std::defer_lock);
+        CHECK(second.try_lock_for(1s));
+        const std::shared_lock third(theirs);
+        CHECK(mine.held());
+        CHECK(!mine.try_lock());
+        CHECK(mine.last_attempt().message.find("this thread") != std::string::npos);
+        CHECK(!theirs.try_lock_for(10ms));
+        first.unlock();
+        CHECK(mine.held());
+        CHECK(mine.last_release() == release_result::released);
+    }
+    CHECK(!mine.held());
+    CHECK(mine.deadline() == time_point::min());
+    {
+        std::unique_lock writer(mine, std::defer_lock);
+        REQUIRE(writer.try_lock_until(std::chrono::system_clock::now() + 20s));
+        CHECK(!mine.try_lock_shared());
+        CHECK(!theirs.try_lock_shared_for(10ms));
+        CHECK(!theirs.try_lock_shared());
+        CHECK(held_votes(theirs.last_attempt()) >= 2);
+        mine.unlock_shared(); // nobody reads
+        CHECK(mine.held());
+    }
+    mine.unlock();
+    mine.unlock_shared();
+    {
+        blocking::shared_mutex gone(site.mine, "r", once());
+        gone.lock_shared();
+        gone.lock_shared();
+    }
+    const std::scoped_lock again(theirs);
+    CHECK(!mine.try_lock());
+}
+
+TEST_CASE("blocking shared mutex: readers rely on the lease that lasts longest") {
+    two_processes site;
+    acquire_options options = waiting();
+    options.renew = renewal::off;
+    blocking::shared_mutex mine(site.mine, "r", options);
+    blocking::shared_mutex theirs(site.theirs, "r", options);
+    mine.lock_shared();
+    const std::stop_token lost = mine.lost();
+    const time_point first = mine.deadline();
+    site.quorum.advance(5s);
+    mine.lock_shared();
+    const time_point second = mine.deadline();
+    CHECK(second > first);
+    CHECK(mine.lost() == lost);
+    mine.unlock_shared(); // gives the lease back that would end first
+    CHECK(mine.deadline() == second);
+    CHECK(theirs.try_lock_for(60s)); // waits for its end
+    CHECK(site.quorum.now() >= second);
+    CHECK(lost.stop_requested());
+    CHECK(!mine.held());
+    // A reader that has lost the lock does not share the object with others before it has unlocked.
+    CHECK(!mine.try_lock_shared());
+    theirs.unlock();
+    CHECK(!mine.try_lock_shared());
+    CHECK(!mine.try_lock());
+    mine.unlock_shared();
+    CHECK(mine.last_release().has_value());
+    CHECK(mine.try_lock_shared());
+    CHECK(!mine.lost().stop_requested());
+    mine.unlock_shared();
+    CHECK(!mine.lost().stop_requested()); // it was released
+}
+
+TEST_CASE("blocking shared mutex: the plain protocol has no readers") {
+    config settings;
+    settings.protocol = protocol::plain;
+    testing::virtual_quorum quorum(1, settings);
+    blocking::manager plain = quorum.make_blocking_manager();
+    CHECK_THROWS_AS(blocking::shared_mutex(plain, "r", once()), std::invalid_argument);
+}
+
+}} // namespace redlock::test::in_memory
