@@ -73,7 +73,7 @@ TEST_CASE("a password is given in the URL, or once for all masters, and never pr
     CHECK_FALSE(said.contains(password_in_url));
 }
 
-TEST_CASE("a wrong password is a vote with the server's words, and is never printed") {
+TEST_CASE("a wrong password is a vote with the server's error, and is never printed") {
     quorum_of_masters masters(3, guarded_server());
     asio::io_context io;
     everything_said said;
@@ -119,7 +119,7 @@ TEST_CASE("locks live in the database that the URL names") {
     CHECK(me.release(mine) == release_result::released);
 }
 
-TEST_CASE("a database that the server does not have is a vote with its words") {
+TEST_CASE("a database that the server does not have is a vote with its error") {
     quorum_of_masters masters(1);
     asio::io_context io;
     client me(io, config_for({masters[0].url() + "/99"}));

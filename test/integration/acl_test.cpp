@@ -29,14 +29,14 @@ struct plain_site : restricted_site {
     plain_site() : restricted_site(protocol::plain) {}
 };
 
-TEST_CASE("a user limited to the prefix and the least of commands can lock") {
+TEST_CASE("a user with the minimal ACL can acquire, extend and release") {
     plain_site site;
     site.allow(minimal);
     CHECK(site.works());
     CHECK(site.works()); // also after the steps down to what is allowed
 }
 
-TEST_CASE("every command of the least is needed") {
+TEST_CASE("each command of the minimal ACL is needed") {
     plain_site site;
     for (const std::string& one : minimal) {
         INFO("without " << one);
@@ -45,7 +45,7 @@ TEST_CASE("every command of the least is needed") {
     }
 }
 
-TEST_CASE("with the recommended commands nothing is refused") {
+TEST_CASE("with the recommended ACL no command is refused") {
     plain_site site;
     site.allow(recommended);
     CHECK(site.works());
@@ -61,7 +61,7 @@ TEST_CASE("with the recommended commands nothing is refused") {
     CHECK(site.nothing_was_refused());
 }
 
-TEST_CASE("with what the order of arrival needs in addition nothing of it is refused") {
+TEST_CASE("with the commands of the fair queue in addition no command is refused") {
     plain_site site;
     site.allow(with(recommended, {"+time", "+zadd", "+zscore", "+zrange", "+zrank", "+zrem"}));
     acquire_options in_order = waiting(1h);
@@ -77,7 +77,7 @@ TEST_CASE("with what the order of arrival needs in addition nothing of it is ref
     CHECK(site.nothing_was_refused());
 }
 
-TEST_CASE("keys outside the prefix that is allowed are a vote with the server's words") {
+TEST_CASE("a key outside the allowed prefix is a vote with the server's error") {
     plain_site site;
     site.allow(recommended);
     config settings = site.settings(protocol::plain);

@@ -4,30 +4,12 @@
 using namespace redlock;
 using namespace redlock::test;
 
-TEST_CASE("health tells the version of each server and how scripts are sent to it") {
+TEST_CASE("health names the version of each server and how scripts are sent to it") {
     quorum_fixture site(1);
     const master_health one = site.me.health().masters[0];
     CHECK((one.version.starts_with("redis ") || one.version.starts_with("valkey ")));
     CHECK(one.run_id.size() == 40);
     CHECK(one.compare_and_delete == "EVALSHA");
-}
-
-TEST_CASE("a replica does not vote") {
-    quorum_of_masters masters(3);
-    masters[0].command({"REPLICAOF", "127.0.0.1", std::to_string(masters[1].port())});
-    asio::io_context io;
-    client me(io, config_for(masters.urls()));
-    run_until(io, [&] {
-        return me.health().admitted == 2
-               && me.health().masters[0].state == master_state::ineligible;
-    });
-    const acquisition_ptr got = me.acquire("r");
-    REQUIRE(*got);
-    CHECK(got->why.votes[0].vote == vote::error);
-    CHECK(contains(got->why.votes[0].text, "replica"));
-    CHECK(me.count().masters[0].acquire_votes[vote::granted] == 0);
-    // Not even its master's key, which it replicates, counts against anybody.
-    CHECK(me.count().masters[0].acquire_votes[vote::held] == 0);
 }
 
 TEST_CASE("a master that is made a replica loses its vote, and has it again when promoted") {
@@ -71,15 +53,6 @@ TEST_CASE("a server that may evict locks does not vote until it is configured no
     CHECK(me.release(got->lock) == release_result::released);
     evicting.command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
     me.until_admitted(3);
-}
-
-TEST_CASE("a memory limit without eviction does not exclude a server") {
-    master_options options;
-    options.maxmemory = "64mb";
-    options.maxmemory_policy = "noeviction";
-    quorum_fixture site(
-        1, [](config&) {}, options);
-    CHECK(!site.me.acquire("r")->error);
 }
 
 TEST_CASE("one server under two names counts once") {

@@ -79,23 +79,6 @@ TEST_CASE("the time of a release does not include that of the lock") {
     CHECK(why.elapsed <= clock::now() - before);
 }
 
-TEST_CASE("a closed manager says closed to everything, and can be closed again") {
-    quorum_fixture site(1);
-    lock mine = site.me.take("r");
-    site.me.close();
-    CHECK(site.me.acquire("r")->error == errc::closed);
-    CHECK(site.me.extend(mine, 10s) == errc::closed);
-    CHECK_FALSE(site.me.health().ready);
-    site.me.close();
-    diagnostics why;
-    CHECK(site.me.release(mine, &why) == release_result::uncertain);
-    CHECK(why.elapsed == 0us); // no removal had begun
-    std::optional<error_code> ran;
-    site.me.manager().async_run([&](error_code error) { ran = error; });
-    run_until(site.io, [&] { return ran.has_value(); });
-    CHECK(ran == errc::closed);
-}
-
 TEST_CASE("closing does not wait for masters that hang, and what was sent to them follows") {
     quorum_fixture site(5, [](config& c) { c.master_timeout = 500ms; });
     lock mine = site.take_everywhere("r", once(30s));

@@ -34,9 +34,8 @@ void run(const std::string& kind, redlock::config settings, redlock::acquire_opt
     });
     const auto held = redlock::test::take_member(manager, kind, options);
     say("holds");
-    const auto& mine = *std::static_pointer_cast<redlock::lock>(held);
     const redlock::loss_reason reason =
-        manager.call([&](auto token) { return mine.async_wait_lost(std::move(token)); });
+        manager.call([&](auto token) { return held->async_wait_lost(std::move(token)); });
     say(std::string(to_string(reason)).c_str());
     for (;;) {
         ::pause();

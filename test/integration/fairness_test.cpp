@@ -4,10 +4,10 @@
 
 namespace redlock::test { namespace {
 
-const milliseconds long_wait = 24h;
+const milliseconds endless_wait = 24h;
 
 acquire_options in_order(milliseconds ttl = 10s) {
-    acquire_options options = waiting(long_wait, ttl);
+    acquire_options options = waiting(endless_wait, ttl);
     options.order = fairness::fifo;
     return options;
 }
@@ -76,20 +76,7 @@ struct fair_site : quorum_fixture {
     std::vector<std::unique_ptr<client>> others;
 };
 
-// A process that takes a place and is never heard of again: nothing of it runs any more.
-struct dying_client {
-    explicit dying_client(fair_site& site) : me(io, site.settings) {
-        me.until_admitted(site.masters.size());
-        waiter = me.begin("r", in_order());
-        run_until(io, [&] { return site.queue() == 1; });
-    }
-
-    asio::io_context io;
-    client me;
-    acquisition_ptr waiter;
-};
-
-void both_protocols(const std::function<void(const std::function<void(config&)>&)>& body) {
+void each_protocol(const std::function<void(const std::function<void(config&)>&)>& body) {
     body(ordered);
     body([](config& settings) {
         guarded(settings);
@@ -97,8 +84,8 @@ void both_protocols(const std::function<void(const std::function<void(config&)>&
     });
 }
 
-TEST_CASE("the order of arrival is the order of the owners, round after round") {
-    both_protocols([](const auto& change) {
+TEST_CASE("in a fair queue processes own the lock in the order of their arrival") {
+    each_protocol([](const auto& change) {
         constexpr std::size_t clients = 4;
         constexpr std::size_t rounds = 3;
         fair_site site(5, clients, change);
@@ -132,50 +119,7 @@ TEST_CASE("the order of arrival is the order of the owners, round after round") 
     });
 }
 
-TEST_CASE("a waiter that dies delays the others by its lease at most") {
-    both_protocols([](const auto& change) {
-        fair_site site(3, 1, change);
-        lock held = site.hold();
-        dying_client dead(site);
-        CHECK(fair_site::queue_on(site.masters[site.queue_master()]) == 1);
-        const acquisition_ptr waiter = site.enter(*site.others[0]);
-        CHECK(site.me.release(held) == release_result::released);
-        const auto began = std::chrono::steady_clock::now();
-        site.others[0]->finish(waiter);
-        CHECK(!waiter->error);
-        CHECK(std::chrono::steady_clock::now() - began < 10s); // its lease is 2 s
-        CHECK(site.others[0]->release(waiter->lock) == release_result::released);
-        CHECK(site.no_queue_left());
-    });
-}
-
-TEST_CASE("the queue's master dies, and all have the lock in the end") {
-    both_protocols([](const auto& change) {
-        fair_site site(5, 4, change);
-        lock held = site.hold();
-        std::vector<acquisition_ptr> waiters;
-        for (const auto& one : site.others) {
-            waiters.push_back(site.enter(*one));
-        }
-        const std::size_t queue_master = site.queue_master();
-        REQUIRE(queue_master < 5);
-        site.masters[queue_master].kill();
-        CHECK(site.me.release(held) == release_result::released);
-        for (std::size_t done = 0; done < waiters.size(); ++done) {
-            const auto mine = [&] {
-                return std::find_if(waiters.begin(), waiters.end(), [](const auto& one) {
-                    return one->done && one->lock.held();
-                });
-            };
-            run_until(site.io, [&] { return mine() != waiters.end(); });
-            const auto at = static_cast<std::size_t>(mine() - waiters.begin());
-            CHECK(!waiters[at]->error);
-            CHECK(site.others[at]->release(waiters[at]->lock) == release_result::released);
-        }
-    });
-}
-
-TEST_CASE("something else where the queue should be is left alone") {
+TEST_CASE("a key of another type in place of the fair queue is left unchanged") {
     fair_site site(3, 0);
     for (const std::string key : {":queue", ":queue:until"}) {
         site.everywhere({"SET", lock_key("r") + key, "theirs"});

@@ -26,47 +26,92 @@ words eval(std::string_view script, const words& keys, const words& args) {
     return result;
 }
 
-/// All that the server has, to see that nothing was changed.
-words contents(const master_process& server) {
-    const std::string digest = "return redis.sha1hex(redis.call('DUMP', KEYS[1]))";
-    words result;
-    for (const std::string& key : server.keys()) {
-        result.push_back(key + '=' + server.command({"EVAL", digest, "1", key}));
+// What is before, what is sent, the reply or its beginning, and what is after. An empty text stands
+// for a key that is not there.
+struct fenced_write {
+    std::string fence;
+    std::string value;
+    words arguments;
+    std::string reply;
+    std::string fence_after;
+    std::string value_after;
+};
+
+std::vector<fenced_write> fenced_writes() {
+    const std::string largest = std::to_string(fencing_token_max);
+    const std::string before_it = std::to_string(fencing_token_max - 1);
+    const std::string too_large = std::to_string(fencing_token_max + 1);
+    std::string any_bytes;
+    for (int byte = 0; byte < 256; ++byte) {
+        any_bytes += static_cast<char>(byte);
     }
-    std::sort(result.begin(), result.end());
-    return result;
+    std::vector<fenced_write> all{
+        {"", "", {"17", "new"}, accepted(17), "17", "new"},
+        {"17", "old", {"17", "new"}, accepted(17), "17", "new"},
+        {"17", "old", {"23", "new"}, accepted(23), "23", "new"},
+        {"23", "old", {"17", "late"}, refused(23), "23", "old"},
+        {"9", "old", {"10", "new"}, accepted(10), "10", "new"}, // as text it would be smaller
+        {before_it, "old", {largest, "new"}, accepted(fencing_token_max), largest, "new"},
+        {largest, "old", {before_it, "late"}, refused(fencing_token_max), largest, "old"},
+        {"23", "", {"17", "late"}, refused(23), "23", ""}, // the fence outlives its value
+        {"", "old", {"17", "new"}, accepted(17), "17", "new"},
+        {"", "", {"17", any_bytes}, accepted(17), "17", any_bytes},
+        {"17", "old", {}, "(error) FENCE", "17", "old"},
+    };
+    for (const char* const token :
+         {"",
+          "0",
+          "-18",
+          "+18",
+          "018",
+          "18.5",
+          "18 ",
+          " 18",
+          "1e3",
+          "0x20",
+          "inf",
+          "nan",
+          "soon",
+          too_large.c_str(),
+          "9007199254740993",
+          "99999999999999999999"}) {
+        all.push_back(
+            {"17", "old", {token, "late"}, "(error) FENCE the token is not", "17", "old"});
+    }
+    for (const char* const ttl : {"", "0", "-1", "1.5", "soon"}) {
+        all.push_back({"", "", {"17", "new", ttl}, "(error) FENCE the ttl is not", "", ""});
+    }
+    for (const char* const fence : {"0", "soon", "17.5", too_large.c_str()}) {
+        all.push_back({fence, "old", {"17", "new"}, "(error) FENCE the fence key", fence, "old"});
+    }
+    return all;
 }
 
-TEST_CASE("a fenced SET writes value and token when there is no fence yet") {
+TEST_CASE("a fenced SET writes with a token that is not stale, and else changes nothing") {
     const master_process server;
     const fenced_set save("account:7");
-    CHECK(server.command(save.eval(17, "first")) == accepted(17));
-    CHECK(server.command({"GET", save.key()}) == "first");
-    CHECK(server.command({"GET", save.fence()}) == "17");
-    CHECK(server.command({"PTTL", save.fence()}) == "-1"); // a fence never forgets
-}
-
-TEST_CASE("a fenced SET accepts equal and larger tokens, and a smaller one changes nothing") {
-    const master_process server;
-    const fenced_set save("account:7");
-    CHECK(server.command(save.eval(17, "first")) == accepted(17));
-    CHECK(server.command(save.eval(17, "second")) == accepted(17));
-    CHECK(server.command(save.eval(23, "third")) == accepted(23));
-    const words before = contents(server);
-    CHECK(server.command(save.eval(17, "late")) == refused(23));
-    CHECK(contents(server) == before);
-    CHECK(server.command({"GET", save.key()}) == "third");
-}
-
-TEST_CASE("tokens of any length are compared as numbers, exactly up to the largest") {
-    const master_process server;
-    const fenced_set save("k");
-    CHECK(server.command(save.eval(9, "v")) == accepted(9));
-    CHECK(server.command(save.eval(10, "v")) == accepted(10)); // as text it would be smaller
-    CHECK(server.command(save.eval(fencing_token_max - 1, "v")) == accepted(fencing_token_max - 1));
-    CHECK(server.command(save.eval(fencing_token_max, "v")) == accepted(fencing_token_max));
-    CHECK(server.command(save.eval(fencing_token_max - 1, "v")) == refused(fencing_token_max));
-    CHECK(server.command({"GET", save.fence()}) == std::to_string(fencing_token_max));
+    const auto set = [&](const std::string& key, const std::string& value) {
+        server.command({"DEL", key});
+        value.empty() ? "" : server.command({"SET", key, value});
+    };
+    const auto get = [&](const std::string& key) {
+        const std::string value = server.command({"GET", key});
+        return value == "(nil)" ? "" : value;
+    };
+    for (const fenced_write& one : fenced_writes()) {
+        CAPTURE(one.fence, one.value, one.arguments);
+        set(save.fence(), one.fence);
+        set(save.key(), one.value);
+        const words keys{save.fence(), save.key()};
+        const std::string reply = server.command(eval(fenced_set::script, keys, one.arguments));
+        CHECK(reply.starts_with(one.reply));
+        CHECK(get(save.fence()) == one.fence_after);
+        CHECK(get(save.key()) == one.value_after);
+    }
+    server.command({"DEL", save.fence()});
+    server.command({"LPUSH", save.fence(), "17"});
+    CHECK(server.command(save.eval(17, "new")).find("WRONGTYPE") != std::string::npos);
+    CHECK(server.command({"LLEN", save.fence()}) == "1");
 }
 
 TEST_CASE("a ttl is the value's, not the fence's, and the next write without one takes it away") {
@@ -81,23 +126,6 @@ TEST_CASE("a ttl is the value's, not the fence's, and the next write without one
     CHECK(server.command({"PTTL", save.key()}) == "-1");
 }
 
-TEST_CASE("a fence outlives its value") {
-    const master_process server;
-    const fenced_set save("k");
-    CHECK(server.command(save.eval(23, "v")) == accepted(23));
-    server.command({"DEL", save.key()});
-    CHECK(server.command(save.eval(17, "v")) == refused(23));
-    CHECK(server.command({"EXISTS", save.key()}) == "0");
-}
-
-TEST_CASE("a deleted fence has no memory: then any token is the first") {
-    const master_process server;
-    const fenced_set save("k");
-    CHECK(server.command(save.eval(23, "v")) == accepted(23));
-    server.command({"DEL", save.fence()});
-    CHECK(server.command(save.eval(17, "v")) == accepted(17));
-}
-
 TEST_CASE("the digest of the fenced SET is that of the server") {
     const master_process server;
     const fenced_set save("k");
@@ -107,83 +135,12 @@ TEST_CASE("the digest of the fenced SET is that of the server") {
     CHECK(server.command(save.evalsha(16, "v")) == refused(17));
 }
 
-TEST_CASE("an invalid token is an error and changes nothing") {
-    const master_process server;
-    const fenced_set save("k");
-    CHECK(server.command(save.eval(17, "v")) == accepted(17));
-    const words before = contents(server);
-    const words keys{save.fence(), save.key()};
-    for (const char* token :
-         {"",
-          "0",
-          "-18",
-          "+18",
-          "018",
-          "18.5",
-          "18 ",
-          " 18",
-          "1e3",
-          "0x20",
-          "inf",
-          "nan",
-          "soon",
-          "9007199254740992",
-          "9007199254740993",
-          "99999999999999999999"}) {
-        CAPTURE(token);
-        const std::string answer = server.command(eval(fenced_set::script, keys, {token, "late"}));
-        CHECK(answer.starts_with("(error) FENCE the token is not"));
-    }
-    CHECK(server.command(eval(fenced_set::script, keys, {})).starts_with("(error) FENCE"));
-    CHECK(contents(server) == before);
-}
-
-TEST_CASE("an invalid ttl is an error and changes nothing") {
-    const master_process server;
-    const words keys{"{k}f", "k"};
-    for (const char* ttl : {"", "0", "-1", "1.5", "soon"}) {
-        CAPTURE(ttl);
-        const std::string answer = server.command(eval(fenced_set::script, keys, {"17", "v", ttl}));
-        CHECK(answer.starts_with("(error) FENCE the ttl is not"));
-    }
-    CHECK(server.keys().empty());
-}
-
-TEST_CASE("a fence that holds no token is an error and changes nothing") {
-    const master_process server;
-    const fenced_set save("k");
-    server.command({"SET", save.key(), "old"});
-    for (const char* text : {"", "0", "soon", "17.5", "9007199254740992"}) {
-        CAPTURE(text);
-        server.command({"SET", save.fence(), text});
-        CHECK(server.command(save.eval(17, "new")).starts_with("(error) FENCE the fence key"));
-        CHECK(server.command({"GET", save.fence()}) == (*text == '\0' ? "" : text));
-    }
-    server.command({"DEL", save.fence()});
-    server.command({"LPUSH", save.fence(), "17"});
-    const std::string answer = server.command(save.eval(17, "new"));
-    CHECK(answer.find("WRONGTYPE") != std::string::npos);
-    CHECK(server.command({"LLEN", save.fence()}) == "1");
-    CHECK(server.command({"GET", save.key()}) == "old");
-}
-
 TEST_CASE("a value of another type is replaced, as SET does") {
     const master_process server;
     const fenced_set save("k");
     server.command({"LPUSH", "k", "a"});
     CHECK(server.command(save.eval(17, "v")) == accepted(17));
     CHECK(server.command({"GET", "k"}) == "v");
-}
-
-TEST_CASE("a value may be any bytes") {
-    const master_process server;
-    const fenced_set save("k");
-    std::string all;
-    for (int byte = 0; byte < 256; ++byte) {
-        all += static_cast<char>(byte);
-    }
-    CHECK(server.command(save.eval(17, all)) == accepted(17));
-    CHECK(server.command({"GET", "k"}) == all);
 }
 
 TEST_CASE("a script of one's own after the check runs only with a token that is not stale") {
@@ -228,37 +185,6 @@ TEST_CASE("the fence of a key is in its slot") {
         CAPTURE(key);
         CHECK(slot(fence_key::for_key(key).name) == slot(key));
     }
-}
-
-TEST_CASE("clients that write at once leave the value of the largest token") {
-    const master_process server;
-    const fenced_set save("k");
-    constexpr std::size_t clients = 4;
-    constexpr std::uint64_t rounds = 200;
-    // Answers that check() finds impossible, or that are of another shape.
-    std::vector<std::uint64_t> wrong(clients);
-    {
-        std::vector<std::jthread> threads;
-        for (std::size_t me = 0; me < clients; ++me) {
-            threads.emplace_back([&, me] {
-                resp_client client("127.0.0.1", server.port());
-                for (std::uint64_t i = 0; i < rounds; ++i) {
-                    const std::uint64_t token = 1 + i * clients + me;
-                    const words answer = client.list(save.eval(token, std::to_string(token)));
-                    fenced_reply reply;
-                    if (answer.size() == 2) {
-                        reply = {
-                            .accepted = std::stoll(answer[0]), .highest = std::stoll(answer[1])};
-                    }
-                    const error_code error = reply.check(token);
-                    wrong[me] += error && error != errc::stale_token ? 1 : 0;
-                }
-            });
-        }
-    }
-    CHECK(wrong == std::vector<std::uint64_t>(clients, 0));
-    CHECK(server.command({"GET", "k"}) == std::to_string(rounds * clients));
-    CHECK(server.command({"GET", save.fence()}) == std::to_string(rounds * clients));
 }
 
 }} // namespace redlock::test

@@ -71,4 +71,12 @@ until_state(asio::io_context& io, const client& one, std::size_t master, master_
     run_until(io, [&] { return one.health().masters[master].state == state; });
 }
 
+/// A site with a second manager, which is what a second process is to the masters.
+struct two_processes : quorum_fixture {
+    explicit two_processes(std::size_t n = 3, const std::function<void(config&)>& change = guarded)
+        : quorum_fixture(n, change),
+          other(io, changed(change), n) {}
+    client other;
+};
+
 } // namespace redlock::test

@@ -27,41 +27,6 @@ TEST_CASE("guarded: a lock is taken, extended and released, and leaves the keys 
     CHECK(site.masters.total_keys() == 6); // a counter and a record each
 }
 
-TEST_CASE("guarded: without fencing there is no token and no counter") {
-    quorum_fixture site(3, guarded);
-    lock mine = site.take_everywhere("r");
-    CHECK_FALSE(mine.has_fencing_token());
-    CHECK(site.masters.total_keys(fence_key_of("r")) == 0);
-    CHECK(site.masters.total_keys(lock_key("r")) == 3);
-    CHECK(site.me.release(mine) == release_result::released);
-}
-
-TEST_CASE("guarded: a client that waits in vain learns the remaining lease of the holder") {
-    quorum_fixture site(3, guarded);
-    lock mine = site.take_everywhere("r", once_unrenewed(10s));
-    client other(site.io, site.changed(guarded), 3);
-    acquire_options options = once(5s);
-    options.wait = 500ms; // one that waits asks for it
-    acquisition_ptr refused;
-    std::optional<std::chrono::milliseconds> told;
-    // The reply must arrive between the last attempt and the end of the wait.
-    REQUIRE(site.eventually([&] {
-        refused = other.acquire("r", options);
-        for (const master_vote& one : refused->why.votes) {
-            told = told ? told : one.time_left;
-        }
-        return told.has_value();
-    }));
-    CHECK(*refused == errc::contended);
-    CHECK(count_votes(refused->why, vote::held) >= 1);
-    CHECK(*told > 0ms);
-    CHECK(*told <= 10s);
-    CHECK(contains(to_string(refused->why), " left"));
-    for (const master_process& master : site.masters) {
-        CHECK(master.command({"GET", lock_key("r")}) == mine.secret());
-    }
-}
-
 TEST_CASE("guarded: scripts are sent by digest, and in full again when a server forgets them") {
     quorum_fixture site(3, guarded);
     const auto round = [&] {
@@ -164,28 +129,4 @@ TEST_CASE("guarded: a record of another type keeps the master out, and nothing i
     CHECK_FALSE(exists(masters[0], lock_key("r")));
     CHECK(masters[0].command({"LLEN", record_key}) == "2");
     CHECK(me.release(mine) == release_result::released);
-}
-
-TEST_CASE("guarded: health shows the protocol, in both") {
-    quorum_fixture site(1, guarded);
-    CHECK(site.me.health().protocol == protocol::guarded);
-    CHECK(contains(to_string(site.me.health()), "guarded protocol"));
-    client other(site.io, site.changed([](config& c) { c.protocol = protocol::plain; }));
-    other.until_admitted(1);
-    CHECK(other.health().protocol == protocol::plain);
-    CHECK(contains(to_string(other.health()), "plain protocol"));
-}
-
-TEST_CASE("guarded: with the quarantine off a restarted master votes at once, and it is said") {
-    quorum_fixture site(3, [](config& c) {
-        guarded(c);
-        c.max_ttl = 1h;
-    });
-    CHECK(site.me.health().quarantine_off);
-    CHECK(contains(to_string(site.me.health()), "QUARANTINE IS OFF"));
-    site.everywhere({"FLUSHALL"});
-    CHECK(!site.me.acquire("r", with_token(waiting(20s)))->error); // it shakes hands first
-    site.masters[0].restart_empty();
-    site.masters[1].restart_empty();
-    CHECK(!site.me.acquire("s", with_token(waiting(20s)))->error);
 }

@@ -1,6 +1,6 @@
 // Masters lose keys of a held lock: keys of a minority are healed; without those of a majority the
 // lock is lost.
-#include "two_managers.hpp"
+#include "guarded_quorum.hpp"
 
 namespace redlock::test { namespace {
 
@@ -41,21 +41,6 @@ TEST_CASE("renewal heals by itself, also a master that was down when the lock wa
     CHECK(mine.held());
 }
 
-TEST_CASE("another owner's key is not healed over") {
-    quorum_fixture site(3, guarded);
-    lock mine = site.take_everywhere("r", with_token(once_unrenewed(10s)));
-    site.masters[1].command({"SET", lock_key("r"), "by-hand", "PX", "60000"});
-    diagnostics why;
-    CHECK(site.me.extend(mine, 10s, &why) == error_code());
-    CHECK(site.eventually([&] { return site.me.count().masters[1].commands > 0; }));
-    CHECK(site.me.extend(mine, 10s) == error_code()); // the first has been answered by all
-    CHECK(site.masters[1].command({"GET", lock_key("r")}) == "by-hand");
-    CHECK(healed(site.me) == 0);
-    CHECK(site.me.release(mine) == release_result::released);
-    CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 1; }));
-    CHECK(site.masters[1].command({"GET", lock_key("r")}) == "by-hand");
-}
-
 TEST_CASE("a master that has forgotten is not healed before its quarantine is over, and is then") {
     quorum_of_masters masters(3);
     asio::io_context io;
@@ -75,62 +60,6 @@ TEST_CASE("a master that has forgotten is not healed before its quarantine is ov
     run_until(io, [&] { return me.count().masters[1].healed >= 1; });
     CHECK(got->lock.held());
     CHECK(me.release(got->lock) == release_result::released);
-}
-
-TEST_CASE("a lock whose keys are deleted on a majority is lost at the next extension, for good") {
-    quorum_fixture site(3, guarded);
-    lock mine = site.take_everywhere("r", with_token(once_unrenewed(10s)));
-    for (const std::size_t i : {0U, 2U}) {
-        site.masters[i].command({"DEL", lock_key("r")});
-    }
-    CHECK(mine.held()); // nobody has told it
-    CHECK(extended(site.me, mine) == errc::lost);
-    CHECK(!mine.held());
-    CHECK(healed(site.me) == 0);
-    CHECK(site.eventually([&] { return site.me.count().lost.total() == 1; }));
-    for (const std::size_t i : {0U, 2U}) {
-        CHECK_FALSE(exists(site.masters[i], lock_key("r")));
-    }
-}
-
-TEST_CASE(
-    "a holder does not go on after a larger fencing token, whether its owner is still there") {
-    for (const bool released : {false, true}) {
-        two_processes site;
-        lock mine = site.take_everywhere("r", with_token(once_unrenewed(10s)));
-        for (const std::size_t i : {0U, 1U}) {
-            site.masters[i].command({"DEL", lock_key("r")});
-        }
-        // One DEL gave the lock to two. It is the first that must not go on across that.
-        lock next = site.other.take("r", with_token(once_unrenewed(10s)));
-        CHECK(token_of(next) > token_of(mine));
-        if (released) {
-            CHECK(site.other.release(next) == release_result::released);
-            REQUIRE(site.eventually([&] { return !exists(site.masters[0], lock_key("r")); }));
-            REQUIRE(site.eventually([&] { return !exists(site.masters[1], lock_key("r")); }));
-        }
-        CHECK(extended(site.me, mine) == errc::lost);
-        CHECK(!mine.held());
-        CHECK(healed(site.me) == 0);
-        if (!released) {
-            CHECK(extended(site.other, next) == error_code());
-            CHECK(next.held());
-        }
-    }
-}
-
-TEST_CASE("a lock whose keys are deleted on one master after the other stays held") {
-    quorum_fixture site(3, guarded);
-    lock mine = site.take_everywhere("r", with_token(once(3s)));
-    for (std::size_t round = 0; round < 6; ++round) {
-        const std::size_t i = round % 3;
-        site.masters[i].command({"DEL", lock_key("r"), fence_key_of("r")});
-        REQUIRE(site.eventually([&] { return exists(site.masters[i], lock_key("r")); }));
-        CHECK(counter_on(site.masters[i], "r") == token_of(mine));
-        CHECK(mine.held());
-    }
-    CHECK(healed(site.me) >= 6);
-    CHECK(site.me.release(mine) == release_result::released);
 }
 
 }} // namespace redlock::test

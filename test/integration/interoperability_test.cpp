@@ -64,7 +64,7 @@ TEST_CASE("a name may be any bytes, up to the longest that is allowed") {
     }
 }
 
-TEST_CASE("a key set by hand excludes us until it expires") {
+TEST_CASE("a key that another client set refuses an acquire until it expires") {
     quorum_fixture site(3);
     for (std::size_t i = 0; i < 2; ++i) {
         CHECK(
@@ -75,7 +75,7 @@ TEST_CASE("a key set by hand excludes us until it expires") {
     CHECK(*waits);
 }
 
-TEST_CASE("ours excludes one set by hand, and can be released by hand with the token") {
+TEST_CASE("a lock refuses a SET NX of another client, and a script with its token releases it") {
     quorum_fixture site(3);
     lock mine = site.take_everywhere("r");
     const std::string token(mine.secret());
@@ -90,7 +90,7 @@ TEST_CASE("ours excludes one set by hand, and can be released by hand with the t
     CHECK(site.me.release(mine) == release_result::expired);
 }
 
-TEST_CASE("a key of another type under the lock's name counts as somebody else's") {
+TEST_CASE("a key of another type under the lock's name counts as another owner's") {
     quorum_fixture site(3);
     for (std::size_t i = 0; i < 2; ++i) {
         site.masters[i].command({"LPUSH", "redlock:{r}", "a", "b"});

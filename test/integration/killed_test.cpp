@@ -8,6 +8,8 @@ namespace redlock::test::blocking_use {
 
 namespace {
 
+constexpr const char* family[] = {"resources", "reader", "writer", "slot", "leader"};
+
 class doomed {
 public:
     doomed(const site& where, const std::string& kind, milliseconds ttl) {
@@ -40,7 +42,7 @@ private:
 
 } // namespace
 
-TEST_CASE("killed: what a holder of each primitive had is free after its lease") {
+TEST_CASE("each primitive of a killed holder is free after its lease") {
     site here(3, guarded_and_brisk);
     const auto other = here.client();
     for (const std::string kind : family) {
@@ -50,7 +52,7 @@ TEST_CASE("killed: what a holder of each primitive had is free after its lease")
         CHECK(error_of([&] { take_member(*other, rival_of(kind), once()); }) == errc::contended);
         holder.kill();
         // Far more than the lease and the next look: it throws if it has not got it by then.
-        std::shared_ptr<void> mine = take_member(*other, rival_of(kind), waiting(30s));
+        std::shared_ptr<lock> mine = take_member(*other, rival_of(kind), waiting(30s));
         mine.reset();
         CHECK(take_member(*other, kind, waiting(30s)) != nullptr);
     }
@@ -67,13 +69,13 @@ TEST_CASE("a holder that is stopped past its lease learns that it was stalled") 
     CHECK(holder.says("stalled"));
 }
 
-TEST_CASE("killed: a waiter for each primitive keeps nobody out") {
+TEST_CASE("a killed waiter for any primitive keeps no other client out") {
     site here(3, guarded_and_brisk);
     const auto holder = here.client();
     const auto other = here.client();
     for (const std::string kind : family) {
         INFO(kind);
-        std::shared_ptr<void> held = take_member(*holder, rival_of(kind), waiting(30s));
+        std::shared_ptr<lock> held = take_member(*holder, rival_of(kind), waiting(30s));
         doomed waiter(here, kind, 10s);
         REQUIRE(waiter.says("waits"));
         waiter.kill();
@@ -81,7 +83,7 @@ TEST_CASE("killed: a waiter for each primitive keeps nobody out") {
             CHECK(take_member(*other, "reader", waiting(30s)) != nullptr);
         }
         held.reset();
-        std::shared_ptr<void> theirs = take_member(*other, rival_of(kind), waiting(30s));
+        std::shared_ptr<lock> theirs = take_member(*other, rival_of(kind), waiting(30s));
         theirs.reset();
         CHECK(take_member(*holder, kind, waiting(30s)) != nullptr);
     }

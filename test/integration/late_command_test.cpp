@@ -60,7 +60,8 @@ TEST_CASE("an acquire that a hung master executes too late does nothing, and is 
     CHECK(calls_of(site.master(), "set") > before); // that is how a grant would have looked
 }
 
-TEST_CASE("nor when the connection was closed on our side while the command lay in the server's") {
+TEST_CASE(
+    "an acquire of a closed connection does nothing when a hung master executes it too late") {
     slow_site site(protocol::guarded, 200ms);
     site.transferable = GENERATE(false, true);
     const std::uint64_t sets = calls_of(site.master(), "set"); // of its record
@@ -86,7 +87,7 @@ TEST_CASE("an acquire that is slow but in time is executed") {
     CHECK(site.me->count().masters[0].late == 0);
 }
 
-TEST_CASE("the plain protocol has no such bound: its SET is executed, and then undone") {
+TEST_CASE("plain: a SET that a hung master executes too late is rolled back") {
     slow_site site(protocol::plain, 200ms);
     site.attempt_in_vain();
     site.master().resume();

@@ -46,33 +46,6 @@ TEST_CASE("a client with another list never gets a lock, and its refusal shows b
     CHECK(right.release(mine) == release_result::released);
 }
 
-TEST_CASE("what masters that are not members reply does not make a lock free") {
-    quorum_of_masters masters(5);
-    asio::io_context io;
-    client holder(io, with_masters(masters, {0, 1, 2}), 3);
-    lock mine = holder.take("r", with_token());
-    client other(io, with_masters(masters, {0, 1, 2, 3, 4}), 3);
-    run_until(io, [&] { // the others have replied as well
-        return other.health().masters[3].state == master_state::ineligible
-               && other.health().masters[4].state == master_state::ineligible;
-    });
-    CHECK(other.query("r").state == lock_state::held);
-    CHECK(holder.release(mine) == release_result::released);
-}
-
-TEST_CASE("a client that lacks a member, or has one more master, works with the members") {
-    quorum_of_masters masters(4);
-    asio::io_context io;
-    client right(io, with_masters(masters, {0, 1, 2}), 3);
-    client fewer(io, with_masters(masters, {0, 1}), 2);
-    client more(io, with_masters(masters, {0, 1, 2, 3}), 3);
-    CHECK(more.health().quorum == 2);
-    CHECK(more.health().members == right.health().members);
-    lock mine = fewer.take("r", with_token());
-    CHECK(more.acquire("r", with_token())->error == errc::contended);
-    CHECK(fewer.release(mine) == release_result::released);
-}
-
 TEST_CASE("a master is replaced while a lock is held, and clients with the old list go on") {
     quorum_of_masters masters(4);
     asio::io_context io;
@@ -124,23 +97,6 @@ TEST_CASE("a master is replaced while a lock is held, and clients with the old l
     CHECK(old.release(next) == release_result::released);
 }
 
-TEST_CASE("a program without a loop of its own waits for a change of the members") {
-    quorum_of_masters masters(3);
-    config settings = with_masters(masters, {0, 1, 2});
-    settings.max_ttl = 500ms;
-    settings.clock_offset_bound = 10ms;
-    blocking::manager locks(settings);
-    const std::string name = to_string(settings.masters[2]);
-    locks.call(
-        [&](auto token) { return locks.async().async_remove_member(name, std::move(token)); });
-    CHECK(locks.async().get_health().members.size() == 2);
-    CHECK_THROWS_WITH(
-        locks.call([&](auto token) {
-            return locks.async().async_remove_member("nobody", std::move(token));
-        }),
-        Catch::Matchers::ContainsSubstring("'nobody'; it must be in the list of masters"));
-}
-
 TEST_CASE("a quorum is founded as soon as its last master replies for the first time") {
     quorum_of_masters masters(3);
     masters[2].hang();
@@ -153,32 +109,6 @@ TEST_CASE("a quorum is founded as soon as its last master replies for the first 
     masters[2].kill();
     client next(io, with_masters(masters, {0, 1, 2}), 2);
     CHECK(!next.acquire("r", with_token())->error);
-}
-
-TEST_CASE("the same masters under other addresses are the same list if they have names") {
-    quorum_of_masters masters(3);
-    asio::io_context io;
-    config named = with_masters(masters, {0, 1, 2});
-    for (std::size_t i = 0; i < 3; ++i) {
-        named.masters[i].name = "lock-" + std::to_string(i);
-    }
-    client first(io, named, 3);
-    for (endpoint& one : named.masters) {
-        one.host = "localhost";
-    }
-    client second(io, named, 3);
-    client unnamed(io, with_masters(masters, {0, 1, 2}));
-    until_refused(io, unnamed, 3);
-}
-
-TEST_CASE("plain clients keep no list") {
-    quorum_of_masters masters(3);
-    asio::io_context io;
-    client right(io, with_masters(masters, {0, 1, 2}), 3);
-    config settings = with_masters(masters, {0, 1});
-    settings.protocol = protocol::plain;
-    client plain(io, settings, 2);
-    CHECK(!plain.acquire("r", once())->error);
 }
 
 }} // namespace redlock::test

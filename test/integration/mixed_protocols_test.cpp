@@ -51,46 +51,9 @@ void excludes(protocol holder, protocol other) {
     CHECK(theirs.release(waits->lock) == release_result::released);
 }
 
-// The holder's keys are taken away by hand and given to a client of the other kind: whatever the
-// first does then, the second keeps it.
-void cannot_harm(protocol first, protocol second) {
-    INFO("first " << to_string(first) << ", second " << to_string(second));
-    mixed_site site;
-    client& mine = site.speaking(first);
-    client& theirs = site.speaking(second);
-    const auto robbed = [&] {
-        lock held = mine.take("r", once_unrenewed(20s));
-        run_until(site.io, [&] { return site.masters.total_keys(lock_key("r")) == 3; });
-        for (const master_process& master : site.masters) {
-            master.command({"DEL", lock_key("r")});
-        }
-        return held;
-    };
-    lock extended = robbed();
-    lock owned = theirs.take("r", once_unrenewed(20s));
-    run_until(site.io, [&] { return site.masters.total_keys(lock_key("r")) == 3; });
-    CHECK(mine.extend(extended, 20s) == errc::lost);
-    CHECK(theirs.extend(owned, 20s) == error_code());
-    CHECK(theirs.release(owned) == release_result::released);
-    run_until(site.io, [&] { return site.masters.total_keys(lock_key("r")) == 0; });
-
-    lock released = robbed();
-    lock again = theirs.take("r", once_unrenewed(20s));
-    run_until(site.io, [&] { return site.masters.total_keys(lock_key("r")) == 3; });
-    CHECK(mine.release(released) == release_result::stolen);
-    CHECK(theirs.extend(again, 20s) == error_code());
-    CHECK(again.held());
-    CHECK(theirs.release(again) == release_result::released);
-}
-
 TEST_CASE("a guarded holder excludes a plain client, and the other way round") {
     excludes(protocol::guarded, protocol::plain);
     excludes(protocol::plain, protocol::guarded);
-}
-
-TEST_CASE("neither can extend nor release what the other has") {
-    cannot_harm(protocol::guarded, protocol::plain);
-    cannot_harm(protocol::plain, protocol::guarded);
 }
 
 TEST_CASE("plain and guarded clients that contend never have it at the same time") {

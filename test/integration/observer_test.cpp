@@ -154,33 +154,6 @@ TEST_CASE("an observer sees which acquire was refused, and what a query found") 
     CHECK(it.notes->story.size() == before); // refused arguments start no operation
 }
 
-TEST_CASE("a loss is reported with its reason and votes, and counted by it") {
-    observed_quorum it(3);
-    lock mine = it.site.take_everywhere("r", once(2s));
-    const auto watched = it.site.me.watch(mine);
-    it.site.everywhere({"FLUSHALL"});
-    run_until(it.site.io, [&] { return watched->signalled; });
-    CHECK(it.notes->tells("lost expired"));
-    CHECK(count_votes(it.notes->loss_votes, vote::absent) >= 2);
-    CHECK(it.site.settled());
-    CHECK(it.notes->story.back() != "ended release"); // nobody has asked for one
-    CHECK(it.notes->all_ended_once());
-    const metrics counted = it.site.me.count();
-    CHECK(counted.lost[loss_reason::expired] == 1);
-    CHECK(counted.lost.total() == 1);
-    CHECK(counted.hold.count() == 1);
-}
-
-TEST_CASE("extensions by the library are reported as such") {
-    observed_quorum it(3);
-    lock mine = it.site.take_everywhere("r", once(900ms));
-    run_until(it.site.io, [&] { return it.site.me.count().renewed >= 2; });
-    const auto& renew = it.notes->last(operation_kind::renew);
-    CHECK(renew.ttl == 900ms);
-    CHECK(renew.lock != 0);
-    CHECK(it.notes->all_ended_once());
-}
-
 TEST_CASE("what is cancelled ends for the observer as well, and once") {
     observed_quorum it(3);
     lock mine = it.site.take_everywhere("r");
@@ -225,25 +198,6 @@ TEST_CASE("a handle that is destroyed or abandoned, and a manager that closes, a
     it.site.me.close();
     CHECK(it.notes->story.back() == "lost closed");
     CHECK(it.notes->all_ended_once());
-}
-
-TEST_CASE("a lock that is held for long is warned of once, in the log as well") {
-    std::vector<std::string> warnings;
-    observed_quorum it(3, [&](config& c) {
-        c.held_warning = 100ms;
-        c.log.level = log_level::warning;
-        c.log.write = [&](log_level level, std::string_view line) {
-            if (level == log_level::warning && line.find("held for") != std::string_view::npos) {
-                warnings.emplace_back(line);
-            }
-        };
-    });
-    lock mine = it.site.take_everywhere("r", once(900ms));
-    run_until(it.site.io, [&] { return it.site.me.count().renewed >= 2; });
-    CHECK(std::count(it.notes->story.begin(), it.notes->story.end(), "held long") == 1);
-    REQUIRE(warnings.size() == 1);
-    CHECK(warnings[0].starts_with("redlock:{r}: held for "));
-    CHECK(warnings[0].find(mine.secret()) == std::string::npos);
 }
 
 TEST_CASE("an observer receives the fencing token, and never the lock's token") {

@@ -76,22 +76,7 @@ void both_protocols(const std::function<void(const std::function<void(config&)>&
     });
 }
 
-TEST_CASE("a waiter is woken by the release, in both protocols") {
-    both_protocols([](const auto& change) {
-        push_site site(change);
-        lock mine = site.me.take("r");
-        const acquisition_ptr waiter = site.wait_for("r");
-        CHECK(!waiter->done);
-        CHECK(site.me.release(mine) == release_result::released);
-        site.other.finish(waiter);
-        CHECK(*waiter);
-        CHECK(site.other.count().release_notifications >= 1);
-        CHECK(site.heard_by("r", "0")); // nobody waits: nothing is left
-        CHECK(site.other.count().subscriptions == 0);
-    });
-}
-
-TEST_CASE("the bare name of a lock without a prefix makes a channel as well") {
+TEST_CASE("a lock without a key prefix has a channel as well") {
     push_site site([](config& settings) {
         patient(settings);
         settings.key_prefix = "";
@@ -106,7 +91,7 @@ TEST_CASE("the bare name of a lock without a prefix makes a channel as well") {
     CHECK(!site.other.finish(waiter)->error);
 }
 
-TEST_CASE("one master that tells is enough") {
+TEST_CASE("the notification of one master is enough") {
     push_site site;
     const auto deaf = {site.masters.begin() + 1, site.masters.begin() + 2};
     for (const auto one : deaf) { // the others let nobody subscribe
@@ -128,7 +113,7 @@ TEST_CASE("one master that tells is enough") {
     CHECK(!site.other.finish(waiter)->error);
 }
 
-TEST_CASE("where nobody may subscribe or publish the lock is got by asking again") {
+TEST_CASE("without permission to subscribe or to publish a waiter polls") {
     for (const std::string forbidden : {"-subscribe", "resetchannels", "-publish"}) {
         INFO(forbidden);
         push_site site([](config& settings) {
@@ -143,47 +128,6 @@ TEST_CASE("where nobody may subscribe or publish the lock is got by asking again
         CHECK(!site.other.finish(waiter)->error);
         CHECK(site.other.count().release_notifications == 0);
     }
-}
-
-TEST_CASE("a lock that is free is found long before the lease would have ended, notified or not") {
-    const auto long_leases = [](config& settings) {
-        guarded(settings);
-        settings.max_ttl = 10min;
-    };
-    push_site site(long_leases);
-    config of_holder = site.changed(long_leases);
-    const bool polls = GENERATE(false, true);
-    of_holder.release_notifications = !polls;
-    client holder(site.io, of_holder, 3);
-    const std::string trouble = GENERATE(
-        as<std::string>(), "nothing", "released by hand", "publish refused", "killed", "deaf");
-    INFO("polls " << polls << ", " << trouble);
-    lock mine = holder.take("r", once_unrenewed(10min));
-    const acquisition_ptr waiter = site.wait_for("r");
-    std::uint64_t attempts = 0; // what its subscriptions brought about is over
-    while (std::exchange(attempts, site.other.count().attempts) != site.other.count().attempts) {
-        site.pass(200ms);
-    }
-    if (trouble == "publish refused") {
-        site.everywhere({"ACL", "SETUSER", "default", "-publish"});
-    }
-    if (trouble == "deaf") {
-        site.everywhere({"ACL", "SETUSER", "default", "-subscribe"});
-    }
-    if (trouble == "killed" || trouble == "deaf") {
-        for (int i = 0; i < 5; ++i) {
-            site.everywhere({"CLIENT", "KILL", "TYPE", "pubsub"});
-            site.pass(20ms);
-        }
-    }
-    CHECK(!waiter->done);
-    if (trouble == "released by hand") {
-        site.everywhere({"DEL", lock_key("r")});
-    } else {
-        CHECK(holder.release(mine) == release_result::released);
-    }
-    site.other.finish(waiter);
-    CHECK(*waiter);
 }
 
 TEST_CASE("a refused PUBLISH is counted and shown, in both protocols") {
@@ -207,21 +151,7 @@ TEST_CASE("a refused PUBLISH is counted and shown, in both protocols") {
     });
 }
 
-TEST_CASE("without release_notifications nothing is published or subscribed to") {
-    push_site site([](config& settings) { settings.release_notifications = false; });
-    lock mine = site.me.take("r");
-    const acquisition_ptr waiter = site.other.begin("r", waiting(long_wait));
-    run_until(site.io, [&] { return site.other.count().attempts >= 3; });
-    CHECK(subscriber_connections(site.masters[0]) == 0);
-    CHECK(site.other.health().masters[0].notifications == notification_state::off);
-    CHECK(site.me.release(mine) == release_result::released);
-    CHECK(!site.other.finish(waiter)->error);
-    const std::string stats = site.masters[0].command({"INFO", "commandstats"});
-    CHECK(stats.find("cmdstat_publish") == std::string::npos);
-    CHECK(stats.find("cmdstat_subscribe") == std::string::npos);
-}
-
-TEST_CASE("one push connection to each master, whatever the number of waiters") {
+TEST_CASE("there is one subscriber connection to each master, whatever the number of waiters") {
     push_site site;
     lock mine = site.me.take("r");
     lock another = site.me.take("s");
@@ -248,7 +178,7 @@ TEST_CASE("one push connection to each master, whatever the number of waiters") 
     CHECK(site.eventually([&] { return site.other.count().notification_connections == 3; }));
 }
 
-TEST_CASE("a push connection that was killed is made again, and the waiter is woken") {
+TEST_CASE("a subscriber connection that was killed is opened again, and the waiter is notified") {
     push_site site;
     lock mine = site.me.take("r");
     const acquisition_ptr waiter = site.wait_for("r");
@@ -261,7 +191,7 @@ TEST_CASE("a push connection that was killed is made again, and the waiter is wo
     CHECK(!site.other.finish(waiter)->error);
 }
 
-TEST_CASE("a release that is missed while the push connections are down is not waited out") {
+TEST_CASE("a release that is missed without subscriber connections is found when they are back") {
     push_site site;
     lock mine = site.me.take("r");
     const acquisition_ptr waiter = site.wait_for("r");
