@@ -264,12 +264,12 @@ class Quorum:
     def path(self, name):
         return self.directory / name
 
-    def start(self, *words, env=None, **how):
-        """The tool with these words, under way."""
+    def start(self, *words, env=None, tool=None, **how):
+        """The tool, or another one, with these words, under way."""
         how = {'stdin': subprocess.DEVNULL, 'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE,
                'text': True, 'preexec_fn': die_with_parent} | how
         process = subprocess.Popen(
-            [TOOL, *map(str, words)], env=self.env | (env or {}), **how)
+            [tool or TOOL, *map(str, words)], env=self.env | (env or {}), **how)
         self.stack.callback(end, process)
         return process
 
