@@ -47,16 +47,6 @@ TEST_CASE("an acquire is cancelled before the manager runs") {
     CHECK(q.manager->get_metrics().waiting == 0);
 }
 
-TEST_CASE("an acquire is cancelled in the turn in which it was begun") {
-    const auto type = any_type_with_effects();
-    started_quorum q;
-    acquisition& hasty = q.begin_acquire("r", patiently());
-    hasty.cancel(type);
-    hasty.cancel(type);
-    q.wait(hasty);
-    check_gone(q, hasty);
-}
-
 TEST_CASE("an acquire is cancelled while its SET is unanswered") {
     const auto type = any_type_with_effects();
     const auto action = GENERATE(fake_action::hang(), fake_action::execute_then_hang());
@@ -257,19 +247,6 @@ TEST_CASE("a cancelled wait for the loss leaves the lock held") {
     q.release(held);
     CHECK(q.wait(second).error() == errc::released);
     CHECK(first.calls() == 1);
-}
-
-TEST_CASE("a cancelled query ends at once") {
-    const auto type = any_type();
-    started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
-    q.when("GET", fake_action::hang(), 1);
-    query_outcome& asked = q.begin_query("r");
-    q.run_until([&] { return q.count("GET") == 3; });
-    asked.cancel(type);
-    CHECK(q.wait(asked).error() == aborted);
-    q.each(&fake_master::release_hung);
-    CHECK(q.query("r").value().state == lock_state::free); // the late answers found nobody
-    CHECK(asked.calls() == 1);
 }
 
 TEST_CASE("a cancelled wait for readiness ends at once") {

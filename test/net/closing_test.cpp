@@ -129,28 +129,6 @@ TEST_CASE("close ends a wait for readiness and a query") {
     CHECK(!q.wait(closing).error());
 }
 
-TEST_CASE("the destructor of a lock releases it in the background") {
-    started_quorum q;
-    { lock held = q.acquired_everywhere("r"); }
-    q.run_until([&] { return q.keys() == 0; });
-    CHECK(q.manager->get_metrics().held == 0);
-    q.run_until([&] { return q.manager->get_metrics().released == 1; });
-}
-
-TEST_CASE("a lock that is assigned over is released") {
-    started_quorum q;
-    lock held = q.acquired("a");
-    held = q.acquired("b");
-    q.run_until([&] { return q.keys() == 3; });
-    CHECK(held.resource() == "b");
-    CHECK(held.held());
-    lock moved = std::move(held);
-    CHECK_FALSE(held.valid());
-    CHECK(moved.held());
-    moved = lock();
-    q.run_until([&] { return q.keys() == 0; });
-}
-
 TEST_CASE("an abandoned lock stays at the masters") {
     started_quorum q;
     acquire_options options = once(300ms);

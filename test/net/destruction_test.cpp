@@ -76,40 +76,6 @@ std::size_t count_alive(const std::vector<std::weak_ptr<held_by_handler>>& all) 
     return found;
 }
 
-TEST_CASE("a context that is destroyed destroys the handlers of what is outstanding") {
-    std::vector<std::weak_ptr<held_by_handler>> alive;
-    bool called = false;
-    {
-        fragile f;
-        lock first = f.acquired("a");
-        lock second = f.acquired("b");
-        f.silence();
-        f.manager->async_acquire("r", patiently(), owning_handler(alive, called));
-        f.manager->async_query("r", owning_handler(alive, called));
-        first.async_extend(25s, owning_handler(alive, called));
-        first.async_extend(26s, owning_handler(alive, called));
-        first.async_wait_lost(owning_handler(alive, called));
-        second.async_release(owning_handler(alive, called));
-        f.poll();
-        SECTION("the manager goes first") {
-            f.end();
-        }
-        SECTION("the locks go first") {
-            first = lock();
-            second = lock();
-            f.end();
-        }
-        SECTION("the context has run the end of the manager") {
-            f.manager.reset();
-            f.poll();
-            f.io.reset();
-        }
-        CHECK_FALSE(first.held()); // nobody renews or watches it any more
-        CHECK_FALSE(second.held());
-    }
-    CHECK(count_alive(alive) == 0);
-}
-
 TEST_CASE("a context that is destroyed destroys handlers that own the lock they wait for") {
     const auto sentinel = std::make_shared<int>(1);
     {
@@ -331,6 +297,46 @@ TEST_CASE("a master may go while the manager still runs") {
     q.masters.pop_back();
     q.run_until([&] { return q.admitted() == 2; });
     CHECK(q.release(held).value() == release_result::released);
+}
+
+TEST_CASE("a handler may begin the next operation, and destroy the manager") {
+    started_quorum q;
+    int rounds = 0;
+    bool destroyed = false;
+    std::function<void(error_code, lock)> again = [&](error_code error, lock held) {
+        if (error || ++rounds == 20) {
+            q.manager.reset();
+            destroyed = true;
+            return;
+        }
+        auto shared = std::make_shared<lock>(std::move(held));
+        shared->async_release([&, shared](error_code, release_result) {
+            q.manager->async_acquire(
+                "r", patiently(), [&](error_code e, lock l) { again(e, std::move(l)); });
+        });
+    };
+    q.manager->async_acquire(
+        "r", patiently(), [&](error_code e, lock l) { again(e, std::move(l)); });
+    q.run_until([&] { return destroyed; });
+    CHECK(rounds == 20);
+    CHECK(!q.wait(*q.running).error());
+    CHECK(q.keys() == 0);
+}
+
+TEST_CASE("a manager may be moved") {
+    started_quorum q;
+    lock held = q.acquired("a");
+    lock_manager moved = std::move(*q.manager);
+    q.manager.reset(); // what was moved from is empty
+    CHECK(held.held());
+    CHECK(moved.get_health().ready);
+    q.manager.emplace(std::move(moved));
+    CHECK(!q.acquire("b").error());
+    quorum other;
+    other.start();
+    *other.manager = lock_manager(other.io.get_executor(), other.settings); // closes the old one
+    other.wait(*other.running);
+    CHECK(!other.running->error());
 }
 
 }} // namespace redlock::test

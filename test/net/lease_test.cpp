@@ -26,31 +26,6 @@ TEST_CASE("without renewal a lock is lost a tenth of its ttl before the deadline
     q.run_until([&] { return q.keys() == 0; });
 }
 
-TEST_CASE("an acquire with options that make no sense is refused with the range") {
-    constexpr auto endless = std::chrono::milliseconds::max();
-    const acquire_options wrong[] = {
-        {.ttl = 0ms},
-        {.ttl = 31s}, // beyond max_ttl
-        {.ttl = endless},
-        {.wait = -1ms},
-        {.min_validity = 20s}, // beyond the ttl
-        {.stop_margin = -1ms},
-        {.max_hold = -1ms}};
-    started_quorum q;
-    const auto is_refused = [&](const std::string& resource, const acquire_options& options) {
-        acquisition& refused = q.acquire(resource, options);
-        CHECK(refused.error() == errc::invalid_argument);
-        CHECK(!refused.why().message.empty());
-    };
-    for (const acquire_options& options : wrong) {
-        CAPTURE(&options - wrong);
-        is_refused("r", options);
-    }
-    is_refused("", once());
-    is_refused(std::string(resource_name_max + 1, 'x'), once());
-    CHECK(q.count("SET") == 0);
-}
-
 TEST_CASE("the longest wait and the longest name work") {
     started_quorum q;
     acquire_options options = patiently(30s);
