@@ -10,7 +10,7 @@ import time
 
 import harness
 from harness import (
-    CONFIGURATION, HELD, LIMIT_S, LOST, NO_QUORUM, UNDECIDED, USAGE, Quorum, case, contains, ended, equal, main, until)
+    CONFIGURATION, HELD, LIMIT_S, LOST, NO_QUORUM, UNDECIDED, USAGE, case, contains, ended, equal, main, until)
 
 
 def acquired(quorum, resource, *options, env=None):
@@ -78,14 +78,6 @@ def _(quorum):
     ended(quorum.run('release', 'a', env={'REDLOCK_TOKEN': token}), 0)
     assert waiting.communicate()[0].strip() != token
     equal(waiting.returncode, 0)
-
-
-@case('a token that cannot be written is no lock')
-def _(quorum):
-    with open('/dev/full', 'w', encoding='utf-8') as full:
-        process = quorum.start('acquire', 'a', stdout=full)
-        equal(process.wait(), harness.INTERNAL)
-    equal(quorum.keys(), [])
 
 
 @case('acquire --json has the token, the fencing token and the votes')

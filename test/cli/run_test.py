@@ -15,9 +15,10 @@ import time
 
 import harness
 from harness import (
-    CONFIGURATION, HELD, INTERNAL, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Master, Quorum, Relay, Skip,
+    HELD, INTERNAL, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Master, Quorum, Relay, Skip,
     alive, case, certificates, contains, ended, equal, free_port, main, until, with_module)
 from hearts import HEART, beating, beats, heart, now, supervisor_of
+from terminals import Terminal
 
 
 @contextlib.contextmanager
@@ -55,18 +56,6 @@ def _(quorum):
         contains(result.stderr, 'contended')
 
 
-@case('--skip-if-held ends with 0 and does not run the command')
-def _(quorum):
-    holder = quorum.holder('a')
-    result = ended(quorum.run('run', '--skip-if-held', 'a', '--', 'echo', 'ran'), 0)
-    equal(result.stdout, '')
-    contains(result.stderr, 'skipped')
-    holder.terminate()
-    holder.wait()
-    result = ended(quorum.run('run', '--skip-if-held', 'a', '--', 'sh', '-c', 'echo ran; exit 3'), 3)
-    equal(result.stdout, 'ran\n')
-
-
 @case('a lock that may not be removed is reported, and expires')
 def _(quorum):
     for master in quorum.masters:
@@ -76,9 +65,12 @@ def _(quorum):
     equal(quorum.keys(), ['redlock:{a}'])
 
 
-@case('--skip-if-held ends with 0 when the wait for a held lock is over')
+@case('--skip-if-held ends with 0 without the command while the lock is held, also after a wait')
 def _(quorum):
     quorum.holder('a')
+    contains(ended(quorum.run('run', '--skip-if-held', 'a', '--', 'echo', 'ran'), 0).stderr, 'skipped')
+    result = ended(quorum.run('run', '--skip-if-held', 'free', '--', 'sh', '-c', 'echo ran; exit 3'), 3)
+    equal(result.stdout, 'ran\n')
     slot = quorum.start('pool', '--size', '1', 'b', '--', 'sh', '-c', 'echo held; exec sleep 600')
     equal(slot.stdout.readline(), 'held\n')
     for words in (('run', 'a'), ('pool', '--size', '1', 'b')):
@@ -115,29 +107,14 @@ def _(quorum):
     ended(quorum.run('acquire', '--wait', 'none', 'a'), 0)
 
 
-@case('--skip-if-held does not hide an outage')
-def _(quorum):
-    for master in quorum.masters[:2]:
-        master.kill()
-    ended(quorum.run('run', '--skip-if-held', 'a', '--', 'true'), NO_QUORUM)
-
-
 @case('no quorum: its own status, and each master is named')
 def _(quorum):
     for master in quorum.masters[:2]:
         master.kill()
-    for wait in ('none', '1s'):
-        result = ended(quorum.run('run', '--wait', wait, 'a', '--', 'echo', 'ran'), NO_QUORUM)
+    for words in (['--wait', 'none'], ['--wait', '1s'], ['--skip-if-held']):
+        result = ended(quorum.run('run', *words, 'a', '--', 'echo', 'ran'), NO_QUORUM)
         equal(result.stdout, '')
         contains(result.stderr, *(master.name for master in quorum.masters))
-
-
-@case('who waits for long is told why')
-def _(quorum):
-    for master in quorum.masters[:2]:
-        master.kill()
-    waiting = quorum.start('run', 'a', '--', 'true')
-    contains(waiting.stderr.readline(), 'waiting for', 'not ready', quorum.masters[0].name)
 
 
 @case(
@@ -234,23 +211,6 @@ def _(quorum):
     equal(quorum.keys(), [])
 
 
-@case('the command line is wrong: its own status, and what was meant')
-def _(quorum):
-    for words, meant in (
-            (['rnu', 'a'], 'did you mean run?'),
-            (['run', '--tll', '1s', 'a', '--', 'true'], 'did you mean --ttl?'),
-            (['run', '--master', 'x', 'a', '--', 'true'], 'did you mean --masters?'),
-            (['run', '--ttl', '10sec', 'a', '--', 'true'], 'did you mean 10s?'),
-            (['run', '--ttl', '10', 'a', '--', 'true'], 'did you mean 10s?'),
-            (['run', '--ttl', '5minutes', 'a', '--', 'true'], 'did you mean 5m?'),
-            (['run', '--wait', 'forver', 'a', '--', 'true'], 'did you mean forever?'),
-            (['run', 'a'], 'no command'),
-            (['run', 'a', 'b', '--', 'true'], "unexpected argument 'b'"),
-            (['run', '--', 'true'], 'RESOURCE'),
-            (['--password', 'secret', 'run', 'a', '--', 'true'], 'is visible to all users')):
-        contains(ended(quorum.run(*words), USAGE).stderr, meant)
-
-
 @case('the child sees what it holds')
 def _(quorum):
     script = ('echo "$REDLOCK_RESOURCE"; echo "$REDLOCK_TOKEN"; echo "$REDLOCK_DEADLINE";'
@@ -277,15 +237,6 @@ def _(quorum):
     assert lines[1] != lines[5] and lines[2] != lines[6], lines
     assert 'none' not in lines[3], lines
     equal(lines[7], 'none none')
-
-
-@case('the masters have the key while the command runs, and no longer')
-def _(quorum):
-    holder = quorum.holder('a')
-    equal(quorum.keys(), ['redlock:{a}'])
-    holder.terminate()
-    equal(holder.wait(), -signal.SIGTERM)
-    equal(quorum.keys(), [])
 
 
 @case('standard input, output and error are the command\'s own')
@@ -358,79 +309,15 @@ def _(quorum):
     equal(quorum.keys(), [])
 
 
-@case('Ctrl-C at a terminal while waiting leaves no key')
-def _(quorum):
-    holder = quorum.holder('a')
-    pid, terminal = in_terminal(quorum, 'run', 'a', '--', 'echo', 'ran')
-    until(lambda: any('subscribe' in m.ask('CLIENT', 'LIST') for m in quorum.masters), 'a waiter')
-    os.write(terminal, b'\x03')
-    equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), -signal.SIGINT)
-    assert b'ran' not in drained(terminal)
-    holder.terminate()
-    holder.wait()
-    equal(quorum.keys(), [])
-
-
-def in_terminal(quorum, *words):
-    """The tool as the leader of a session on a terminal of its own."""
-    import harness
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(harness.TOOL, [harness.TOOL, *words], quorum.env)
-    quorum.stack.callback(finish, pid, terminal)
-    return pid, terminal
-
-
-def finish(pid, terminal):
-    try:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    except (ProcessLookupError, ChildProcessError):
-        pass
-    os.close(terminal)
-
-
-def drained(terminal):
-    out = b''
-    try:
-        while part := os.read(terminal, 4096):
-            out += part
-    except OSError:  # EIO: nobody has the other end
-        pass
-    return out
-
-
-def read_until(terminal, what):
-    out = b''
-    while what not in out:
-        out += os.read(terminal, 4096)
-    return out
-
-
 @case('the command has the terminal: it reads it, and Ctrl-C is the command\'s')
 def _(quorum):
     script = 'trap "echo interrupted; exit 9" INT; read line; echo "got $line"; while :; do sleep 0.05; done'
-    pid, terminal = in_terminal(quorum, 'run', 'a', '--', 'bash', '-c', script)
-    os.write(terminal, b'words\n')
-    read_until(terminal, b'got words')
-    os.write(terminal, b'\x03')
-    read_until(terminal, b'interrupted')
-    equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 9)
-
-
-@case('a child that ignores TERM is dead before the lease of a stopped majority ends')
-def _(quorum):
-    path = quorum.path('beats')
-    process = quorum.start('run', '--ttl', '1500ms', '--grace', '400ms', 'a', '--', *heart(path))
-    pid = beating(path)
-    for master in quorum.masters[:2]:
-        master.signal(signal.SIGSTOP)
-    stopped = now()
-    equal(process.wait(), LOST)
-    assert not alive(pid)
-    # No renewal was granted that began after the stop.
-    assert beats(path)[-1][0] < stopped + 1.5, (beats(path)[-1][0] - stopped)
-    contains(process.stderr.read(), 'majority_unreachable')
+    tool = Terminal(quorum, harness.TOOL, 'run', 'a', '--', 'bash', '-c', script)
+    tool.type('words\n')
+    tool.reads('got words')
+    tool.type('\x03')
+    tool.reads('interrupted')
+    equal(os.waitid(os.P_PID, tool.pid, os.WEXITED | os.WNOWAIT).si_status, 9)
 
 
 @case('a FLUSHALL of a majority ends the command before its deadline')
@@ -530,13 +417,6 @@ def _():
             beating(second)
             assert beats(first)[-1][0] < beats(second)[0][0], (beats(first)[-1], beats(second)[0])
             equal((process.wait(), waiter.wait()), (LOST, LOST))
-
-
-@case('renewal keeps the lock for as long as the command runs')
-def _(quorum):
-    process = quorum.start('run', '--ttl', '1200ms', 'a', '--', 'sh', '-c', 'sleep 3; echo end')
-    out, err = process.communicate()
-    equal((out, err, process.returncode), ('end\n', '', 0))
 
 
 GRANDCHILDREN = '''
@@ -643,30 +523,6 @@ def _(quorum):
     ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true'), 0)
 
 
-@case('the tool is stopped: the command is dead before the deadline')
-def _(quorum):
-    path = quorum.path('beats')
-    process = quorum.start('run', '--ttl', '1s', '--grace', '200ms', 'a', '--', *heart(path))
-    pid = beating(path)
-    process.send_signal(signal.SIGSTOP)
-    stopped = now()
-    until(lambda: not alive(pid), 'the death of the command')
-    assert beats(path)[-1][0] < stopped + 1
-    process.send_signal(signal.SIGCONT)
-    equal(process.wait(), LOST)
-
-
-@case('the supervisor is killed: command and grandchildren die, and the tool says so')
-def _(quorum):
-    paths, command = family(quorum, 'wait')
-    process = quorum.start('run', 'a', '--', *command)
-    pids = [beating(path) for path in paths]
-    os.kill(supervisor_of(process), signal.SIGKILL)
-    equal(process.wait(), INTERNAL)
-    assert not any(map(alive, pids))
-    equal(quorum.keys(), [])
-
-
 # Hearts, each the parent of the next, in as many sessions.
 DEPTH = 40
 DEEP = '''
@@ -678,26 +534,29 @@ for _ in range(int(sys.argv[2]) - 1):
 ''' + HEART
 
 
-def dies_at_once(quorum, attack):
+def dies_at_once(quorum, attack, status):
     path = quorum.path('beats')
     process = quorum.start('run', '--ttl', '1s', '--grace', '100ms', 'a', '--', sys.executable, '-c', DEEP, str(path), str(DEPTH))
     until(lambda: len(dict(map(reversed, beats(path)))) == DEPTH, 'all hearts')
     attack(process)
+    attacked = now()
     until(lambda: not any(map(alive, dict(map(reversed, beats(path))))), 'the death of all')
     process.send_signal(signal.SIGCONT)
-    process.wait()
+    equal(process.wait(), status)
     last = dict(map(reversed, beats(path))).values()
+    assert max(last) < attacked + 1
     assert max(last) - min(last) < 0.6, max(last) - min(last)  # 20 ms for each level would take longer
 
 
-@case('the supervisor is killed: a deep tree of processes dies at once')
+@case('the supervisor is killed: a deep tree of processes dies at once, and the tool says so')
 def _(quorum):
-    dies_at_once(quorum, lambda process: os.kill(supervisor_of(process), signal.SIGKILL))
+    dies_at_once(quorum, lambda process: os.kill(supervisor_of(process), signal.SIGKILL), INTERNAL)
+    equal(quorum.keys(), [])
 
 
-@case('the lease ends: a deep tree of processes dies at once')
+@case('the tool is stopped: a deep tree of processes is dead before the deadline')
 def _(quorum):
-    dies_at_once(quorum, lambda process: process.send_signal(signal.SIGSTOP))
+    dies_at_once(quorum, lambda process: process.send_signal(signal.SIGSTOP), LOST)
 
 
 @case('the supervisor is stopped when the lock is lost: it goes on, and ends command and grandchildren')
@@ -800,19 +659,6 @@ def _(quorum):
     equal(process.wait(), -signal.SIGTERM)
     equal(quorum.keys(), ['redlock:{a}'])
     until(lambda: not quorum.keys(), 'the end of the lease')
-
-
-@case('a configuration that breaks a rule: its own status, and the rule')
-def _(quorum):
-    for words, env, said in (
-            (['--ttl', '1m'], {}, '30'),
-            (['--grace', '6s'], {}, '--grace is 6s; allowed: at most half of --ttl, 5s'),
-            ([], {'REDLOCK_MASTERS': 'http://a'}, 'is not redis, rediss or unix'),
-            ([], {'REDLOCK_MASTERS': ''}, 'no masters'),
-            ([], {'REDLOCK_TTL': '10sec'}, 'did you mean 10s?'),
-            ([], {'REDLOCK_PASSWORD_FILE': '/no/such/file'}, '/no/such/file')):
-        result = quorum.run('run', *words, 'a', '--', 'true', env=env)
-        contains(ended(result, CONFIGURATION).stderr, said)
 
 
 # Starts the tool from a thread that ends, says so, and lives until it is killed.

@@ -93,6 +93,9 @@ def _(quorum):
             (['release', '--token', 'abc', 'a'],
              'the token has 3 characters; allowed: 40, all of them hexadecimal digits in lower case')):
         refused(quorum, words, USAGE, exactly=exactly)
+    for words, meant in ((['--tll', '1s'], '--ttl'), (['--master', 'x'], '--masters'), (['--ttl', '5minutes'], '5m'),
+                         (['--wait', 'forver'], 'forever')):
+        contains(refused(quorum, ['run', *words, *run], USAGE), f'did you mean {meant}?')
     for value in ('999999999999d', '99999999999999999999s'):
         contains(refused(quorum, ['run', '--ttl', value, *run], USAGE), 'is too long', 'at most')
     refused(quorum, ['watch', '--interval', '0', 'a'], CONFIGURATION, exactly='--interval is 0s; allowed: 10ms or more')
@@ -210,6 +213,7 @@ def _(quorum):
             (['--master-timeout', '0s'], '--master-timeout is 0s; allowed: 1ms to 1h'),
             (['--max-hold', '1s'], '--max-hold is 1s; allowed: 2s1ms (longer than --grace) or more, or 0 for '
              'no limit'),
+            (['--grace', '6s'], '--grace is 6s; allowed: at most half of --ttl, 5s'),
             (['--protocol', 'plain', '--fencing'], "--protocol is 'plain'; fencing needs guarded"),
             (['--username', 'joe'], "--username is 'joe'; a user needs a password"),
             (['--masters', 'redis://ttl,redis://ttl'],
@@ -231,6 +235,8 @@ def _(quorum):
             exactly="REDLOCK_TTL: '5' has no unit, did you mean 5s? Units are ms, s, m, h and d")
     refused(quorum, run, CONFIGURATION, env={'REDLOCK_MASTERS': ','},
             exactly='REDLOCK_MASTERS: address 1 of 2 is empty; write redis://host:6379, separated by commas')
+    refused(quorum, run, CONFIGURATION, 'no masters', env={'REDLOCK_MASTERS': ''})
+    refused(quorum, run, CONFIGURATION, '/no/such/file', env={'REDLOCK_PASSWORD_FILE': '/no/such/file', 'REDLOCK_MASTERS': 'redis://a'})
     refused(quorum, run, CONFIGURATION, env={'REDLOCK_NO_QUARANTINE': 'perhaps'},
             exactly="REDLOCK_NO_QUARANTINE: invalid value 'perhaps'; allowed: true, false")
     file = quorum.path('redlock.toml')
