@@ -283,7 +283,7 @@ TEST_CASE("handles: what goes is released, and no key is left") {
 TEST_CASE("handles: a lock is held for as long as it is renewed, and released then") {
     for_each_kind([](const kind& one, two_processes& site) {
         const handle_ptr held = one.take(site.mine, once(), {});
-        site.quorum.advance(1h);
+        site.quorum.advance(5min);
         CHECK(held->held());
         CHECK(error_of([&] { one.rival(site.theirs, once(), {}); }) == errc::contended);
         const std::stop_token lost = held->lost();
