@@ -1,8 +1,9 @@
-"""Runs the tests against one mutant after the other, cheapest first, until one of them fails."""
+"""Runs the tests against one mutant after the other, cheapest first, until one of them fails. For a matrix, all of them."""
 
 import collections
 import concurrent.futures
 import hashlib
+import html
 import json
 import os
 import pathlib
@@ -23,6 +24,8 @@ OUTPUT = 32 << 20
 IDLE = 60  # seconds without any use of the processor
 INTEGRATION = 900  # seconds
 TRACED_SEEDS = 40
+HANGS = 20  # of the cases of a row of the matrix; after these the row is left as it is
+ENDED = re.compile(r'<TestCase name="([^"]*)"|<OverallResult success="(true|false)"')  # of Catch2's XML
 # These compare the text of a script rather than what it does.
 TEXT_ONLY = ('scripts_test.cpp', 'command_test.cpp')
 
@@ -95,12 +98,13 @@ def execute(command, processor, wall=None, **environment):
 class Coverage:
     """Which cases and profiles reach which mutants, and how long they take."""
 
-    def __init__(self, copy, jobs, say):
+    def __init__(self, copy, jobs, say, net=False):
         self.copy = copy
         self.unit = copy.program(tree.UNIT)
         self.hunt = copy.program(tree.HUNT)
+        self.net = copy.program(tree.NET) if net else None
         self.state = self.fingerprint()
-        path = copy.place / 'coverage.json'
+        path = copy.place / ('coverage-net.json' if net else 'coverage.json')
         if path.exists():
             stored = json.loads(path.read_text())
             if stored['state'] == self.state:
@@ -124,18 +128,21 @@ class Coverage:
 
     def fingerprint(self):
         digest = hashlib.sha1()
-        for program in (self.unit, self.hunt):
+        for program in filter(None, (self.unit, self.hunt, self.net)):
             digest.update(program.read_bytes())
         return digest.hexdigest()
 
     def list_cases(self):
-        """Name -> file it is in."""
-        ended = execute([self.unit, '--list-tests', '--reporter', 'json'], 60)
-        listed = json.loads(ended.output)['listings']['tests']
-        hidden = [one for one in listed if any(tag.startswith('.') or tag == '!' for tag in one['tags'])]
-        return {
-            one['name']: pathlib.Path(one['source-location']['filename']).name for one in listed if one not in hidden
-        }
+        """Name -> file it is in. Notes the program and the place of each."""
+        self.program_of, self.places = {}, {}
+        for program in filter(None, (self.unit, self.net)):
+            ended = execute([program, '--list-tests', '--reporter', 'json'], 60)
+            for one in json.loads(ended.output)['listings']['tests']:
+                if not any(tag.startswith('.') or tag == '!' for tag in one['tags']):
+                    self.program_of[one['name']] = program
+                    where = one['source-location']
+                    self.places[one['name']] = (pathlib.Path(where['filename']), where['line'])
+        return {name: path.name for name, (path, _) in self.places.items()}
 
     def trace(self, command):
         """What was reached, or the output of a program that failed."""
@@ -148,7 +155,7 @@ class Coverage:
 
     def trace_case(self, name):
         with CaseFile([name]) as listed:
-            found = self.trace([self.unit, '-f', listed])
+            found = self.trace([self.program_of[name], '-f', listed])
         if isinstance(found, str):
             raise tree.Broken(f'without any mutant this fails: {name}\n{found[-3000:]}')
         return found
@@ -219,6 +226,97 @@ class Results:
             self.known[one['key']] = one
             with self.path.open('a') as out:
                 out.write(json.dumps(one) + '\n')
+
+
+def ended_cases(output):
+    """Case -> whether it failed, from Catch2's XML. A case that did not end, as the process did, has failed."""
+    failed, name = {}, None
+    for started, good in ENDED.findall(output):
+        if started:
+            name = html.unescape(started)
+            failed[name] = True
+        elif name:
+            failed[name] = good == 'false'
+    return failed
+
+
+class Matrix:
+    """Which of the cases that reach a mutant fail. A process that ends early hides no case: the rest is run again."""
+
+    def __init__(self, coverage, path, longest, run=execute):
+        self.coverage = coverage
+        self.slow = {name for name, case in coverage.cases.items() if case['seconds'] > longest}
+        self.results = Results(path)
+        self.run = run
+
+    def row(self, one):
+        """What is known of a mutant, or is found out now."""
+        known = self.results.known.get(one.key)
+        if known and known['state'] == self.coverage.state:
+            return known
+        began, failed, hangs = time.monotonic(), [], 0
+        cases = [name for name in self.coverage.of(one)[0] if name not in self.slow]
+        for program in dict.fromkeys(self.coverage.program_of[name] for name in cases):
+            left = [name for name in cases if self.coverage.program_of[name] == program]
+            while left and hangs < HANGS:
+                needed = sum(self.coverage.cases[name]['seconds'] for name in left)
+                with CaseFile(left) as listed:
+                    ended = self.run(
+                        [program, '-f', listed, '--reporter', 'xml'], 1 + 6 * needed,
+                        REDLOCK_MUTANT=f'{one.number:08x}',
+                    )  # fmt: skip
+                hangs += ended.why == 'hangs'
+                done = ended_cases(ended.output)
+                if not any(name in done for name in left):
+                    done[left[0]] = True  # it ended before its first case
+                failed += [name for name in left if done.get(name)]
+                left = [name for name in left if name not in done] if ended.why else []
+        found = {
+            'key': one.key,
+            'cases': failed,
+            'seconds': round(time.monotonic() - began, 2),
+            'state': self.coverage.state,
+            'complete': hangs < HANGS,
+        }
+        self.results.add(found)
+        return found
+
+
+def lengths(places):
+    """Case -> its lines: up to the next case of its file, or the end."""
+    found = {}
+    for path in {path for path, _ in places.values()}:
+        total = len(path.read_text().splitlines()) if path.exists() else 0
+        starts = sorted((line, name) for name, (of, line) in places.items() if of == path)
+        for (line, name), (following, _) in zip(starts, [*starts[1:], (total + 1, '')]):
+            found[name] = max(1, following - line)
+    return found
+
+
+def chosen_cases(rows, costs):
+    """(cases that alone kill a mutant, more that kill each other mutant twice over at the least cost).
+
+    `rows`: for each mutant the cases that kill it. The second is the usual approximation: always the case that
+    adds most for its cost."""
+    alone = sorted({cases[0] for cases in rows if len(cases) == 1})
+    missing = {i: 2 - sum(case in alone for case in cases) for i, cases in enumerate(rows) if len(cases) > 1}
+    kills = collections.defaultdict(set)
+    for i, needed in missing.items():
+        for case in rows[i] if needed > 0 else ():
+            if case not in alone:
+                kills[case].add(i)
+    cover = []
+    while kills:
+        best = min(kills, key=lambda case: (-len(kills[case]) / costs[case], case))
+        cover.append(best)
+        for i in kills.pop(best):
+            missing[i] -= 1
+            if missing[i] == 0:
+                for case in rows[i]:
+                    if case in kills:
+                        kills[case].discard(i)
+        kills = {case: them for case, them in kills.items() if them}
+    return alone, sorted(cover)
 
 
 class Judge:

@@ -13,6 +13,7 @@ import cpp
 import equivalent
 import lua
 import mutant
+import run
 
 TOY = '''
 #include <algorithm>
@@ -198,6 +199,50 @@ def check_list():
                 pass
 
 
+class ToyCoverage:
+    """Cases, which a process runs in this order."""
+
+    state = 'toy'
+    cases = {name: {'seconds': 0} for name in ('a', 'b & c', 'd', 'e', 'f', 'g')} | {'slow': {'seconds': 9}}
+    program_of = dict.fromkeys(cases, 'unit') | {'g': 'net'}
+
+    def of(self, _):
+        return list(self.cases), []
+
+
+def toy_process(command, _processor, **_environment):
+    """Of `unit`, "b & c" fails, "d" ends the process, "e" hangs. "net" ends before its first case."""
+    listed = [line.strip('"') for line in pathlib.Path(command[2]).read_text().splitlines()]
+    ends = {'b & c': ('false', ''), 'd': ('false', 'crashes (SIGABRT)'), 'e': (None, 'hangs')}
+    if command[0] == 'net':
+        return run.Ended(-6, 0, '', 'crashes (SIGABRT)')
+    output = ''
+    for name in listed:
+        good, why = ends.get(name, ('true', ''))
+        output += '<TestCase name="' + name.replace('&', '&amp;') + '" line="1">'
+        output += f'<OverallResult success="{good}"/></TestCase>' if good else ''
+        if why:
+            return run.Ended(-6, 0, output, why)
+    return run.Ended(0, 0, output, '')
+
+
+def check_matrix():
+    with tempfile.TemporaryDirectory() as place:
+        toy = run.Matrix(ToyCoverage(), pathlib.Path(place) / 'matrix.jsonl', 1, toy_process)
+        one = mutant.give_names(cpp.Source('toy.cpp', TOY).mutants)[0]
+        found = toy.row(one)
+        check(found['cases'] == ['b & c', 'd', 'e', 'g'], f'these cases fail: {found["cases"]}')
+        again = run.Matrix(ToyCoverage(), pathlib.Path(place) / 'matrix.jsonl', 1, None)
+        check(again.row(one) == found, 'a row of the matrix is not kept')
+        path = pathlib.Path(place) / 'toy.cpp'
+        path.write_text('\n' * 9)
+        places = {'a': (path, 2), 'b': (path, 3), 'c': (path, 7)}
+        check(run.lengths(places) == {'a': 1, 'b': 4, 'c': 3}, f'lines of cases: {run.lengths(places)}')
+    rows = [['a'], ['a', 'b', 'c'], ['b', 'c', 'd'], ['c', 'd', 'e'], ['a', 'c']]
+    costs = {'a': 9, 'b': 9, 'c': 1, 'd': 2, 'e': 5}
+    check(run.chosen_cases(rows, costs) == (['a'], ['c', 'd']), f'chosen: {run.chosen_cases(rows, costs)}')
+
+
 def check_project(root):
     """Every file is understood, and each script."""
     paths = sorted((root / 'lib/core').rglob('*.?pp'))
@@ -224,6 +269,7 @@ def main(root):
     check_decisions()
     check_lua()
     check_list()
+    check_matrix()
     check_project(pathlib.Path(root))
     for failure in failures:
         print(failure)

@@ -32,6 +32,7 @@ OPTIONS = (
 ).split()
 UNIT = 'test/unit_test'
 HUNT = 'test/mutants/hunt'
+NET = 'test/net_test'
 INTEGRATION = 'test/integration_test'
 PLACE = re.compile(r'^(\S+?):(\d+):(\d+):\s+(?:(?:fatal )?(error):|.*(required from here))', re.M)
 COLOURS = re.compile('\x1b\\[[0-9;]*[mK]')
