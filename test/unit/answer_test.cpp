@@ -1,132 +1,213 @@
+// What each reply of a master means, in words: a line for each reply.
+
 #include "core/bytes/answer.hpp"
 #include "support/test.hpp"
 
-#include <limits>
+#include <sstream>
 
 namespace answer_test { namespace {
 
 using namespace redlock::core;
 using redlock::vote;
+using enum command_variant;
 
-reply integer(std::int64_t value) {
-    reply one;
-    one.type = reply_type::integer;
-    one.integer = value;
-    return one;
+constexpr command_kind acquires = command_kind::acquire;
+constexpr command_kind removes = command_kind::remove;
+constexpr command_kind extends = command_kind::extend;
+
+// "1 0 'ERR why' [1 2] nil": an array. A word that begins with its type is a reply by itself.
+std::string in_bytes(std::string_view words) {
+    const bool negative = words.starts_with('-') && words.find_first_of("0123456789") == 1;
+    if (!negative && !words.empty()
+        && std::string_view("+-:$*").find(words.front()) != std::string_view::npos) {
+        return std::string(words) + "\r\n";
+    }
+    std::size_t elements = 0;
+    std::string body;
+    while (!words.empty()) {
+        if (words.front() == ' ') {
+            words.remove_prefix(1);
+            continue;
+        }
+        const char last = words.front() == '\'' ? '\'' : words.front() == '[' ? ']' : ' ';
+        const std::size_t first = last == ' ' ? 0 : 1;
+        const std::size_t end = std::min(words.find(last, first), words.size());
+        const std::string word(words.substr(first, end - first));
+        words.remove_prefix(std::min(end + first, words.size()));
+        ++elements;
+        if (last == ']') {
+            body += in_bytes(word);
+        } else if (last == '\'') {
+            body += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
+        } else {
+            body += word == "nil" ? "$-1\r\n" : ":" + word + "\r\n";
+        }
+    }
+    return "*" + std::to_string(elements) + "\r\n" + body;
 }
 
-reply text(reply_type type, std::string_view value) {
-    reply one;
-    one.type = type;
-    one.text = value;
-    return one;
+// The result is that of `read`, to which the reply belongs only during the call.
+template <typename F>
+auto with_reply(std::string_view words, F read) {
+    const std::string bytes = in_bytes(words);
+    reply_reader reader;
+    REQUIRE(reader.feed(bytes));
+    const reply* const got = reader.next();
+    REQUIRE(got != nullptr);
+    return read(*got);
 }
 
-reply error(std::string_view value) {
-    return text(reply_type::error, value);
+std::string in_words(const answer& one) {
+    std::ostringstream out;
+    out << to_string(one.said);
+    const auto flag = [&](bool set, const char* name) { out << (set ? name : ""); };
+    const auto number = [&](std::int64_t value, const char* name) {
+        if (value != 0) {
+            out << name << value;
+        }
+    };
+    flag(one.use_eval, " use_eval");
+    flag(one.for_one, " for_one");
+    flag(one.late, " late");
+    flag(one.healed, " healed");
+    flag(one.forgot, " forgot");
+    flag(one.unpublished, " unpublished");
+    if (one.left) {
+        out << " left " << one.left->count();
+    }
+    number(one.quarantine.count(), " for ");
+    number(static_cast<std::int64_t>(one.counter), " counter ");
+    number(one.quarantine_ends_us, " until ");
+    number(one.server_us, " at ");
+    return out.str();
 }
 
-struct expectation {
-    vote said;
-    bool use_eval = false;
-};
-
-// Of a removal and an extension.
-void check(const reply& got, command_variant how, expectation expected) {
-    CAPTURE(got.text, got.integer, static_cast<int>(got.type), static_cast<int>(how));
-    for (const answer& meaning : {read_remove(got, how), read_extend(got, how)}) {
-        CHECK(meaning.use_eval == expected.use_eval);
-        if (!expected.use_eval) {
-            CHECK(meaning.said == expected.said);
+TEST_CASE("the reply to a command for one lock is a vote, with what came with it") {
+    using reader = answer (*)(const reply&, command_variant) noexcept;
+    const struct {
+        reader read;
+        const char* reply;
+        const char* means;
+    } rows[] = {
+        {read_acquire, "1 17 1000", "granted counter 17 at 1000"},
+        {read_acquire, "0 250 0", "held left 250"},
+        {read_acquire, "0 -1 0", "held"},
+        {read_acquire, "-1 0 1000", "timed_out late at 1000"},
+        {read_acquire, "-2 5000 1000", "quarantined for 5000 until 6000 at 1000"},
+        {read_acquire, "-4 7000 1000", "quarantined forgot for 7000 until 8000 at 1000"},
+        {read_raise, "1 17 0", "granted counter 17"}, // at exactly the counter that was asked for
+        {read_raise, "0 18 0", "held counter 18"},
+        {read_raise, "0 0 0", "owned_by_other"},
+        {read_extend, "1 0 1000", "granted at 1000"},
+        {read_extend, "1 1 1000", "granted unpublished at 1000"}, // it became a reader
+        {read_extend, "2 0 1000", "granted healed at 1000"},
+        {read_extend, "0 70 1000", "owned_by_other left 70 at 1000"},
+        {read_extend, "0 0 1000", "owned_by_other left 0 at 1000"},
+        {read_extend, "0 -1 1000", "owned_by_other at 1000"},
+        {read_extend, "-1 0 1000", "timed_out late at 1000"},
+        {read_extend, "-2 0 1000", "absent forgot at 1000"},
+        {read_extend, "-3 0 1000", "absent at 1000"},
+        {read_remove, "1 0 5", "granted at 5"},
+        {read_remove, "0 0 5", "owned_by_other at 5"},
+        {read_remove, "-1 0 5", "absent at 5"},
+        // Beyond 2^53 a script cannot count: no token that could be given twice.
+        {read_acquire, "1 9007199254740990 0", "granted counter 9007199254740990"},
+        {read_acquire, "1 9007199254740991 0", "error"},
+        {read_acquire, "1 9223372036854775807 0", "error"},
+        {read_acquire, "1 -1 0", "error"},
+        {read_raise, "1 -1 0", "error"},
+        {read_acquire, "1 1 9223372036854775807", "granted counter 1 at 9007199254740991"},
+        {read_acquire, "1 1 -9223372036854775808", "granted counter 1"},
+        // Invalid figures must not overflow where they are added to a moment: a year at most.
+        {read_acquire,
+         "-2 9223372036854775807 9223372036854775807",
+         "quarantined for 31556952000000 until 9038756206740991 at 9007199254740991"},
+        {read_acquire, "-2 -9223372036854775808 -9223372036854775808", "quarantined"},
+        {read_acquire, "0 9223372036854775807 0", "held left 31556952000"},
+    };
+    for (const auto& [read, reply, means] : rows) {
+        for (const command_variant how : {evalsha, eval}) {
+            CAPTURE(reply);
+            CHECK(with_reply(reply, [&](auto& got) { return in_words(read(got, how)); }) == means);
+        }
+    }
+    for (const reader read : {read_acquire, read_raise, read_extend, read_remove}) {
+        for (const char* const invalid :
+             {"3 0 0",
+              "-5 0 0",
+              "9223372036854775807 0 0",
+              "-9223372036854775808 0 0",
+              ":-1",
+              ":0",
+              ":1",
+              ":2",
+              "+OK",
+              "$-1",
+              "$1\r\n1",
+              "*0"}) {
+            for (const command_variant how : {evalsha, eval}) {
+                CAPTURE(invalid);
+                CHECK(
+                    with_reply(invalid, [&](auto& got) { return in_words(read(got, how)); })
+                    == "error");
+            }
         }
     }
 }
 
-vote said_to_set(const reply& got) {
-    return read_acquire(got, command_variant::native).said;
-}
-
-// An array as a reply: what a script of the guarded protocol answers.
-template <std::size_t Size>
-class array_reply {
-public:
-    explicit array_reply(std::array<reply, Size> parts) : parts_(parts) {}
-    operator reply() const { // NOLINT(google-explicit-constructor)
-        reply one;
-        one.type = reply_type::array;
-        one.integer = Size;
-        one.elements = parts_;
-        return one;
-    }
-
-private:
-    std::array<reply, Size> parts_;
-};
-
-array_reply<3> three(std::int64_t status, std::int64_t value, std::int64_t clock) {
-    return array_reply<3>({integer(status), integer(value), integer(clock)});
-}
-
-// What a handshake answers.
-array_reply<4> with_record(std::int64_t status, std::int64_t value, std::int64_t clock) {
-    return array_reply<4>(
-        {integer(status), integer(value), integer(clock), text(reply_type::string, "3 r")});
-}
-
-TEST_CASE("only OK to a SET is a grant, and only nil says that somebody has it") {
-    CHECK(said_to_set(text(reply_type::status, "OK")) == vote::granted);
-    CHECK(said_to_set(text(reply_type::nil, "")) == vote::held);
-    CHECK(said_to_set(text(reply_type::status, "QUEUED")) == vote::error);
-    CHECK(said_to_set(text(reply_type::status, "")) == vote::error);
-    CHECK(said_to_set(text(reply_type::string, "OK")) == vote::error);
-    CHECK(said_to_set(integer(1)) == vote::error);
-    CHECK(said_to_set(integer(0)) == vote::error);
-    CHECK(said_to_set(text(reply_type::array, "")) == vote::error);
-    for (const auto* why :
-         {"OK",
-          "LOADING Redis is loading",
-          "READONLY You can't write",
-          "OOM",
-          "NOAUTH Authentication required.",
-          "MISCONF Redis is configured"}) {
-        CHECK(said_to_set(error(why)) == vote::error);
+TEST_CASE("only OK to a SET is a grant, and only nil shows that another owner has the lock") {
+    const auto means = [](const char* reply) {
+        return with_reply(reply, [](auto& got) { return in_words(read_acquire(got, native)); });
+    };
+    CHECK(means("+OK") == "granted");
+    CHECK(means("$-1") == "held");
+    for (const char* const other :
+         {"+QUEUED",
+          "+",
+          "$2\r\nOK",
+          ":1",
+          ":0",
+          "*0",
+          "-OK",
+          "-LOADING Redis is loading",
+          "-READONLY You can't write",
+          "-OOM",
+          "-NOAUTH Authentication required.",
+          "-MISCONF Redis is configured"}) {
+        CAPTURE(other);
+        CHECK(means(other) == "error");
     }
 }
 
-TEST_CASE("what is not a reply of a script is an error") {
-    for (const command_variant how : {command_variant::evalsha, command_variant::eval}) {
-        for (const std::int64_t value : {-1, 0, 1, 2}) {
-            check(integer(value), how, {vote::error});
+TEST_CASE("an error of a script is a vote of its own, and may ask for EVAL, which is the last") {
+    const struct {
+        const char* error;
+        const char* to_evalsha;
+        const char* to_eval;
+    } rows[] = {
+        {"-NOSCRIPT No matching script", "error use_eval", "error"},
+        {"-NOPERM no permissions", "error use_eval", "error"},
+        {"-ERR unknown command 'EVALSHA'", "error use_eval", "error"},
+        {"-READONLY You can't write against a read only replica.", "error", "error"},
+        {"-LOADING", "error", "error"},
+        {"-OOM command not allowed", "error", "error"},
+        {"-", "error", "error"},
+        // A key of another type belongs to another owner.
+        {"-WRONGTYPE Operation against a key", "owned_by_other", "owned_by_other"},
+        {"-ERR Error running script: WRONGTYPE Operation", "owned_by_other", "owned_by_other"},
+    };
+    for (const auto& [error, to_evalsha, to_eval] : rows) {
+        for (const auto read : {read_extend, read_remove, read_acquire, read_raise}) {
+            const auto means = [&](command_variant how) {
+                return with_reply(error, [&](auto& got) { return in_words(read(got, how)); });
+            };
+            CHECK(means(evalsha) == to_evalsha);
+            CHECK(means(eval) == to_eval);
         }
-        check(text(reply_type::status, "OK"), how, {vote::error});
-        check(text(reply_type::nil, ""), how, {vote::error});
-        check(text(reply_type::string, "1"), how, {vote::error});
-        check(text(reply_type::array, ""), how, {vote::error});
     }
 }
 
-TEST_CASE("what a server will not have said this way is said in another, but EVAL is the last") {
-    for (const auto* why :
-         {"NOSCRIPT No matching script",
-          "NOPERM no permissions",
-          "ERR unknown command 'EVALSHA'"}) {
-        check(error(why), command_variant::evalsha, {vote::error, true});
-        check(error(why), command_variant::eval, {vote::error});
-    }
-}
-
-TEST_CASE("an error is a vote of its own, and a key of another type is somebody else's") {
-    for (const command_variant how : {command_variant::evalsha, command_variant::eval}) {
-        check(error("READONLY You can't write against a read only replica."), how, {vote::error});
-        check(error("LOADING"), how, {vote::error});
-        check(error("OOM command not allowed"), how, {vote::error});
-        check(error("WRONGTYPE Operation against a key"), how, {vote::owned_by_other});
-        check(error("ERR Error running script: WRONGTYPE Operation"), how, {vote::owned_by_other});
-        check(error(""), how, {vote::error});
-    }
-}
-
-TEST_CASE("errors that say that a server cannot serve make it introduce itself again") {
+TEST_CASE("an error that shows that a server cannot serve locks makes it introduce itself again") {
     CHECK(means_ineligible("READONLY You can't write against a read only replica."));
     CHECK(means_ineligible("LOADING Redis is loading the dataset in memory"));
     CHECK(means_ineligible("NOAUTH Authentication required."));
@@ -138,353 +219,171 @@ TEST_CASE("errors that say that a server cannot serve make it introduce itself a
     CHECK(!means_ineligible(""));
 }
 
-TEST_CASE("a guarded acquire is granted, busy, late or quarantined") {
-    for (const command_variant how : {command_variant::evalsha, command_variant::eval}) {
-        const auto read = [&](std::int64_t status, std::int64_t value, std::int64_t clock) {
-            const auto got = three(status, value, clock);
-            return read_acquire(got, how);
-        };
-        const answer granted = read(1, 17, 1'000);
-        CHECK(granted.said == vote::granted);
-        CHECK(granted.counter == 17);
-        CHECK(granted.server_us == 1'000);
-        const answer busy = read(0, 250, 0);
-        CHECK(busy.said == vote::held);
-        CHECK(busy.left == 250ms);
-        CHECK(busy.server_us == 0);
-        CHECK(busy.counter == 0);
-        CHECK(read(0, -1, 0).said == vote::held);
-        CHECK(!read(0, -1, 0).left);
-        CHECK(read(-1, 0, 1'000).said == vote::timed_out);
-        CHECK(read(-1, 0, 1'000).late);
-        const answer quarantined = read(-2, 5'000, 1'000);
-        CHECK(quarantined.said == vote::quarantined);
-        CHECK(!quarantined.forgot);
-        CHECK(quarantined.quarantine == 5'000us);
-        CHECK(quarantined.quarantine_ends_us == 6'000);
-        const answer unknown = read(-4, 7'000, 1'000);
-        CHECK(unknown.said == vote::quarantined);
-        CHECK(unknown.forgot);
-        CHECK(unknown.quarantine == 7'000us);
-    }
-}
-
-TEST_CASE("a raise counts only at exactly the counter that was asked for") {
-    CHECK(read_raise(three(1, 17, 0), command_variant::evalsha).said == vote::granted);
-    CHECK(read_raise(three(0, 18, 0), command_variant::evalsha).said == vote::held);
-    CHECK(read_raise(three(0, 18, 0), command_variant::evalsha).counter == 18);
-    CHECK(read_raise(three(0, 0, 0), command_variant::evalsha).said == vote::owned_by_other);
-}
-
-TEST_CASE("a guarded extension extends, heals, or says why not") {
-    const auto said = [](std::int64_t status, std::int64_t value = 0) {
-        const auto got = three(status, value, 1'000);
-        return read_extend(got, command_variant::evalsha);
-    };
-    CHECK(said(1).said == vote::granted);
-    CHECK(!said(1).healed);
-    CHECK(!said(1).unpublished);
-    CHECK(said(1, 1).unpublished); // it became a reader, and may not PUBLISH that
-    CHECK(said(2).said == vote::granted);
-    CHECK(said(2).healed);
-    CHECK(said(0, 70).said == vote::owned_by_other);
-    CHECK(said(0, 70).left == 70ms);
-    CHECK(said(0, 0).left == 0ms);
-    CHECK(!said(0, -1).left);
-    CHECK(said(-1).said == vote::timed_out);
-    CHECK(said(-1).late);
-    CHECK(said(-2).said == vote::absent);
-    CHECK(said(-2).forgot);
-    CHECK(said(-3).said == vote::absent);
-    CHECK(!said(-3).forgot);
-}
-
-TEST_CASE("a guarded removal removes, or says whose it is") {
-    CHECK(read_remove(three(1, 0, 5), command_variant::evalsha).said == vote::granted);
-    CHECK(read_remove(three(1, 0, 5), command_variant::evalsha).server_us == 5);
-    CHECK(read_remove(three(0, 0, 5), command_variant::evalsha).said == vote::owned_by_other);
-    CHECK(read_remove(three(-1, 0, 5), command_variant::evalsha).said == vote::absent);
-}
-
 TEST_CASE("a handshake returns since when a master has lost no data") {
-    const auto got = read_handshake(with_record(1, 30'001'000, 1'000));
-    REQUIRE(got);
-    CHECK(got->quarantine == 30s);
-    CHECK(got->ends_us == 30'001'000);
-    CHECK(got->readable);
-    CHECK(got->record == "3 r");
-    CHECK(!read_handshake(three(1, 30'001'000, 1'000))); // without a record
-    CHECK(!read_handshake(with_record(-1, 0, 1'000)));
-    const auto over = read_handshake(with_record(0, 1'000'000, 6'000'000));
-    REQUIRE(over);
-    CHECK(over->quarantine == 0s);
-    CHECK(over->ends_us == 1'000'000);
-    // The quarantine of a damaged record: it does not fit into the reply.
-    const auto endless =
-        read_handshake(with_record(0, std::numeric_limits<std::int64_t>::min(), 1));
-    REQUIRE(endless);
-    CHECK(endless->quarantine > std::chrono::hours(24));
-    const auto unreadable = read_handshake(three(-1, 0, 1'000));
-    REQUIRE(unreadable);
-    CHECK(!unreadable->readable);
-    CHECK(got->server_us == 1'000);
-    CHECK(!read_handshake(integer(1)));
-    CHECK(!read_handshake(error("NOPERM")));
+    const struct {
+        const char* reply;
+        const char* means;
+    } rows[] = {
+        {"1 30001000 1000 '3 r'", "for 30000000 until 30001000 at 1000 '3 r'"},
+        {"0 1000000 6000000 '3 r'", "for 0 until 1000000 at 6000000 '3 r'"},
+        {"2 30001000 1000 '3 r'", "for 30000000 until 30001000 at 1000 raised '3 r'"},
+        // The quarantine of a damaged record: it does not fit into the reply.
+        {"0 -9223372036854775808 1 '3 r'", "for 31556952000000 until 9007199254740991 at 1 '3 r'"},
+        {"-1 0 1000", "for 0 until 0 at 1000 unreadable ''"},
+        {"1 30001000 1000", "invalid"}, // without a record
+        {"-1 0 1000 '3 r'", "invalid"},
+        {":1", "invalid"},
+        {"-NOPERM", "invalid"},
+    };
+    for (const auto& [reply, means] : rows) {
+        CHECK(
+            with_reply(
+                reply,
+                [](auto& got) {
+                    const auto found = read_handshake(got);
+                    std::ostringstream out;
+                    if (!found) {
+                        return std::string("invalid");
+                    }
+                    out << "for " << found->quarantine.count() << " until " << found->ends_us
+                        << " at " << found->server_us << (found->raised ? " raised" : "")
+                        << (found->readable ? "" : " unreadable") << " '" << found->record << "'";
+                    return out.str();
+                })
+            == means);
+    }
 }
 
 TEST_CASE("the server's clock is read from TIME") {
-    const std::array<reply, 2> parts{
-        text(reply_type::string, "1700000000"), text(reply_type::string, "000123")};
-    reply time;
-    time.type = reply_type::array;
-    time.elements = parts;
-    CHECK(read_time(time) == 1'700'000'000'000'123);
-    CHECK(!read_time(error("NOPERM")));
-    for (const auto* bad : {"", "-1", "1x", "99999999999999", "99999999999999999999"}) {
-        const std::array<reply, 2> broken{text(reply_type::string, bad), parts[1]};
-        time.elements = broken;
-        CHECK(!read_time(time));
+    const auto time = [](const char* reply) { return with_reply(reply, read_time); };
+    CHECK(time("'1700000000' '000123'") == 1'700'000'000'000'123);
+    for (const char* const invalid :
+         {"-NOPERM",
+          "'' '0'",
+          "'-1' '0'",
+          "'1x' '0'",
+          "'99999999999999' '0'",
+          "'99999999999999999999' '0'"}) {
+        CHECK(!time(invalid));
     }
 }
 
-TEST_CASE("an answer that no script gives is an error, whatever its numbers") {
-    constexpr auto most = std::numeric_limits<std::int64_t>::max();
-    constexpr auto least = std::numeric_limits<std::int64_t>::min();
-    for (const std::int64_t status : {std::int64_t{3}, std::int64_t{-5}, most, least}) {
-        CHECK(read_acquire(three(status, 0, 0), command_variant::eval).said == vote::error);
-        CHECK(read_raise(three(status, 0, 0), command_variant::eval).said == vote::error);
-        CHECK(read_remove(three(status, 0, 0), command_variant::eval).said == vote::error);
-        CHECK(read_extend(three(status, 0, 0), command_variant::eval).said == vote::error);
-    }
-    CHECK(read_acquire(three(1, -1, 0), command_variant::eval).said == vote::error);
-    CHECK(read_acquire(integer(1), command_variant::eval).said == vote::error);
-    CHECK(read_acquire(text(reply_type::status, "OK"), command_variant::eval).said == vote::error);
-    CHECK(read_raise(three(1, -1, 0), command_variant::eval).said == vote::error);
-    // Beyond 2^53 a script cannot count: no token that could be given twice.
-    CHECK(read_acquire(three(1, most, 0), command_variant::eval).said == vote::error);
-    CHECK(
-        read_acquire(three(1, (std::int64_t{1} << 53) - 2, 0), command_variant::eval).said
-        == vote::granted);
-    CHECK(
-        read_acquire(three(1, (std::int64_t{1} << 53) - 1, 0), command_variant::eval).said
-        == vote::error);
-    CHECK(
-        read_acquire(three(1, 1, most), command_variant::eval).server_us <= std::int64_t{1} << 53);
-    // Broken figures must not overflow where they are added to a moment.
-    CHECK(
-        read_acquire(three(-2, most, most), command_variant::eval).quarantine
-        <= std::chrono::years(1));
-    CHECK(read_acquire(three(-2, least, least), command_variant::eval).quarantine == 0us);
-    CHECK(read_acquire(three(0, most, 0), command_variant::eval).left <= std::chrono::years(1));
-    CHECK(read_acquire(three(1, 1, least), command_variant::eval).server_us == 0);
-}
-
-// --- Calls for several locks ---------------------------------------------------------------------
-
-constexpr command_kind acquires = command_kind::acquire;
-constexpr command_kind removes = command_kind::remove;
-constexpr command_kind extends = command_kind::extend;
-
-struct one_lock {
-    answer means;
-    std::string error;
-};
-
-// The reply to one call, from the bytes on.
-struct several {
-    explicit several(
-        std::string_view reply_in_words,
-        command_kind kind,
-        std::size_t locks,
-        bool has_counters = false,
-        command_variant how = command_variant::evalsha) {
-        const std::string bytes = in_bytes(reply_in_words);
-        reply_reader reader;
-        REQUIRE(reader.feed(bytes));
-        const reply* const got = reader.next();
-        REQUIRE(got != nullptr);
-        frame_answers all(*got, kind, how, has_counters, locks);
-        call = all.call();
-        executed = all.executed();
-        error = all.error();
+// The reply to one call for several locks: "at CLOCK: a vote for each, ..." if it was executed,
+// else what it means for each of them.
+std::string
+means(command_kind kind, bool fenced, command_variant how, std::size_t locks, const char* words) {
+    return with_reply(words, [&](const reply& got) {
+        const auto with_error = [](const answer& one, std::string_view error) {
+            return in_words(one) + (error.empty() ? "" : " '" + std::string(error) + "'");
+        };
+        frame_answers all(got, kind, how, fenced, locks);
+        if (!all.executed()) {
+            CHECK(in_words(all.next()) == in_words(all.call()));
+            return with_error(all.call(), all.error());
+        }
+        CHECK(all.error().empty());
+        std::string out = all.forgot() ? "forgot " : "";
+        out += all.call().server_us == 0 ? "" : "at " + std::to_string(all.call().server_us);
         for (std::size_t i = 0; i < locks; ++i) {
-            each.push_back(
-                executed ? one_lock{all.next(), std::string(all.error())}
-                         : one_lock{all.call(), std::string(all.error())});
+            const answer one = all.next();
+            out += (i == 0 ? ": " : ", ") + with_error(one, all.error());
         }
-    }
-
-    // "1 0 2 'ERR why' [1 2] nil": an array; "-ERR why": an error; a number by itself.
-    static std::string in_bytes(std::string_view words) {
-        if (words.starts_with('-') && words.find_first_of("0123456789") != 1) {
-            return std::string(words) + "\r\n";
-        }
-        std::size_t elements = 0;
-        std::string body;
-        while (!words.empty()) {
-            if (words.front() == ' ') {
-                words.remove_prefix(1);
-                continue;
-            }
-            const char last = words.front() == '\'' ? '\'' : words.front() == '[' ? ']' : ' ';
-            const std::size_t first = last == ' ' ? 0 : 1;
-            const std::size_t end = std::min(words.find(last, first), words.size());
-            const std::string word(words.substr(first, end - first));
-            words.remove_prefix(std::min(end + first, words.size()));
-            ++elements;
-            if (last == ']') {
-                body += in_bytes(word);
-            } else if (last == '\'') {
-                body += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
-            } else {
-                body += word == "nil" ? "$-1\r\n" : ":" + word + "\r\n";
-            }
-        }
-        return "*" + std::to_string(elements) + "\r\n" + body;
-    }
-
-    std::vector<vote> votes() const {
-        std::vector<vote> all;
-        for (const one_lock& one : each) {
-            all.push_back(one.means.said);
-        }
-        return all;
-    }
-
-    answer call;
-    bool executed = false;
-    std::string error;
-    std::vector<one_lock> each;
-};
-
-// A vote for each letter: granted, held, owned by other, absent, error, timed out, quarantined.
-std::vector<vote> votes(std::string_view letters) {
-    std::vector<vote> all;
-    for (const char letter : letters) {
-        all.push_back(
-            letter == '+'   ? vote::granted
-            : letter == 'h' ? vote::held
-            : letter == 'o' ? vote::owned_by_other
-            : letter == 'a' ? vote::absent
-            : letter == 't' ? vote::timed_out
-            : letter == 'q' ? vote::quarantined
-                            : vote::error);
-    }
-    return all;
+        return out;
+    });
 }
 
-TEST_CASE("of several locks that a call acquires, those are held that it excepts") {
-    const several all("1 1000", acquires, 3);
-    CHECK(all.executed);
-    CHECK(all.call.server_us == 1'000);
-    CHECK(all.votes() == votes("+++"));
-    CHECK(all.each[2].means.counter == 0);
-    CHECK(all.each[0].means.server_us == 0); // it is the call's
-    CHECK(!all.call.late);
-    CHECK(!all.call.use_eval);
-
-    const several mixed(
-        "1 1000 2 250 3 -1 5 'WRONGTYPE Operation against a key' 6 'OOM command not allowed'",
-        acquires,
-        6);
-    CHECK(mixed.executed);
-    CHECK(mixed.votes() == votes("+hh+oe"));
-    CHECK(mixed.each[1].means.left == 250ms);
-    CHECK(!mixed.each[2].means.left);
-    CHECK(mixed.each[4].error == "WRONGTYPE Operation against a key");
-    CHECK(mixed.each[5].error == "OOM command not allowed");
-    CHECK(mixed.each[3].error.empty());
-    CHECK(mixed.error.empty());
-    CHECK(several("1 1000 1 0", acquires, 2).each[0].means.left == 0ms);
-}
-
-TEST_CASE("with fencing a call says the counter of each lock that it acquires") {
-    const several all("1 1000 17 -2 -252 -1 'WRONGTYPE Operation' 0", acquires, 6, true);
-    CHECK(all.executed);
-    CHECK(all.call.server_us == 1'000);
-    CHECK(all.votes() == votes("+hhho+"));
-    CHECK(all.each[0].means.counter == 17);
-    CHECK(all.each[1].means.left == 0ms);
-    CHECK(all.each[2].means.left == 250ms);
-    CHECK(!all.each[3].means.left);
-    CHECK(all.each[4].error == "WRONGTYPE Operation");
-    CHECK(all.each[5].means.counter == 0);
-    CHECK(all.each[5].error.empty());
-    // Beyond 2^53 a script cannot count: no token that could be given twice.
-    const several large("1 1000 9007199254740990 9007199254740991", acquires, 2, true);
-    CHECK(large.votes() == votes("+e"));
-    const several broken("1 1000 9223372036854775807 -9223372036854775808", acquires, 2, true);
-    CHECK(broken.votes() == votes("eh"));
-    CHECK(broken.each[1].means.left <= std::chrono::years(1));
-}
-
-TEST_CASE("of several locks that a call extends, it says which are missing or another's") {
-    const several all(
-        "1 1000 2 70 3 -1 4 -2 5 -3 7 'WRONGTYPE Operation' 8 'READONLY replica'", extends, 8);
-    CHECK(all.executed);
-    CHECK(all.call.server_us == 1'000);
-    CHECK(all.votes() == votes("+ooaa+oe"));
-    CHECK(all.each[1].means.left == 70ms);
-    CHECK(!all.each[2].means.left);
-    CHECK(all.each[3].means.forgot);
-    CHECK(!all.each[4].means.forgot);
-    CHECK(all.each[7].error == "READONLY replica");
-    // Exceptions only, also with fencing.
-    CHECK(several("1 1000", extends, 2, true).votes() == votes("++"));
-    CHECK(several("1 1000 2 -3", extends, 2, true).votes() == votes("+a"));
-}
-
-TEST_CASE("of several locks that a call removes, it says which were not there, or not told of") {
-    const several all("1 0 1 0 2 -1 3 -2 4 3 6 'ERR why' 7 -3 8 1", removes, 8);
-    CHECK(all.executed);
-    CHECK(all.call.server_us == 0);
-    CHECK(all.votes() == votes("oa+++eee"));
-    for (std::size_t i = 0; i < 8; ++i) {
-        CHECK(all.each[i].means.unpublished == (i == 2));
-        CHECK(all.each[i].error == (i == 5 ? "ERR why" : ""));
+TEST_CASE("a call for several locks has a vote for each, of which the reply names the exceptions") {
+    const struct {
+        command_kind kind;
+        std::size_t locks;
+        const char* reply;
+        const char* means;
+        bool fenced = false;
+    } rows[] = {
+        {acquires, 3, "1 1000", "at 1000: granted, granted, granted"},
+        {acquires,
+         6,
+         "1 1000 2 250 3 -1 5 'WRONGTYPE Operation' 6 'OOM not allowed'",
+         "at 1000: granted, held left 250, held, granted, owned_by_other 'WRONGTYPE Operation', "
+         "error 'OOM not allowed'"},
+        {acquires, 2, "1 1000 1 0", "at 1000: held left 0, granted"},
+        {acquires, 2, "1 1000 1 'NOPERM a key'", "at 1000: error 'NOPERM a key', granted"},
+        {acquires, 1, "1 -5", ": granted"}, // the clock is within what a script can count
+        {acquires, 1, "1 9223372036854775807", "at 9007199254740991: granted"},
+        // With fencing: the counter of each.
+        {acquires,
+         6,
+         "1 1000 17 -2 -252 -1 'WRONGTYPE Operation' 0",
+         "at 1000: granted counter 17, held left 0, held left 250, held, owned_by_other "
+         "'WRONGTYPE Operation', granted",
+         true},
+        {acquires,
+         2,
+         "1 1000 9007199254740990 9007199254740991",
+         "at 1000: granted counter 9007199254740990, error",
+         true},
+        {acquires,
+         2,
+         "1 1000 9223372036854775807 -9223372036854775808",
+         "at 1000: error, held left 31556952000",
+         true},
+        {acquires,
+         3,
+         "1 1000 17 nil 19",
+         "at 1000: granted counter 17, error, granted counter 19",
+         true},
+        {extends,
+         8,
+         "1 1000 2 70 3 -1 4 -2 5 -3 7 'WRONGTYPE Operation' 8 'READONLY replica'",
+         "at 1000: granted, owned_by_other left 70, owned_by_other, absent forgot, absent, granted,"
+         " owned_by_other 'WRONGTYPE Operation', error 'READONLY replica'"},
+        {extends, 2, "1 1000", "at 1000: granted, granted", true},
+        {extends, 2, "1 1000 2 -3", "at 1000: granted, absent", true},
+        {extends, 1, "2 1000", "forgot at 1000: granted"},
+        {removes,
+         8,
+         "1 0 1 0 2 -1 3 -2 4 3 6 'ERR why' 7 -3 8 1",
+         ": owned_by_other, absent, granted unpublished, granted counter 2, granted, error "
+         "'ERR why', error, error"},
+        {removes, 2, "1 0", ": granted, granted", true},
+    };
+    for (const auto& [kind, locks, reply, expected, fenced] : rows) {
+        CHECK(means(kind, fenced, evalsha, locks, reply) == expected);
     }
-    CHECK(several("1 0", removes, 2, true).votes() == votes("++"));
 }
 
 TEST_CASE("a call for several locks that a master did not execute is refused for each") {
-    for (const bool fenced : {false, true}) {
-        const several late("-1 0 1000", acquires, 2, fenced);
-        CHECK(!late.executed);
-        CHECK(late.call.late);
-        CHECK(late.call.server_us == 1'000);
-        CHECK(late.votes() == votes("tt"));
-        const several quarantined("-2 5000 1000", acquires, 2, fenced);
-        CHECK(!quarantined.executed);
-        CHECK(quarantined.votes() == votes("qq"));
-        CHECK(!quarantined.call.forgot);
-        CHECK(quarantined.call.quarantine == 5'000us);
-        CHECK(quarantined.call.quarantine_ends_us == 6'000);
-        const several unknown("-4 7000 1000", acquires, 2, fenced);
-        CHECK(!unknown.executed);
-        CHECK(unknown.votes() == votes("qq"));
-        CHECK(unknown.call.forgot);
-        const several late_extension("-1 0 1000", extends, 2, fenced);
-        CHECK(!late_extension.executed);
-        CHECK(late_extension.call.late);
-        CHECK(late_extension.votes() == votes("tt"));
+    const struct {
+        command_kind kind;
+        const char* reply;
+        const char* means;
+    } rows[] = {
+        {acquires, "-1 0 1000", "timed_out late at 1000"},
+        {acquires, "-2 5000 1000", "quarantined for 5000 until 6000 at 1000"},
+        {acquires, "-4 7000 1000", "quarantined forgot for 7000 until 8000 at 1000"},
+        {extends, "-1 0 1000", "timed_out late at 1000"},
+        {extends, "-4 0 1000", "error forgot at 1000"}, // the earlier vote stays
         // A script for one lock could say these, and one for several never does.
-        for (const char* const other : {"0 250 1000", "2 0 1000", "3 0 1000", "-5 0 1000"}) {
-            for (const command_kind kind : {acquires, extends, removes}) {
-                const several strange(other, kind, 2, fenced);
-                CHECK(!strange.executed);
-                CHECK(strange.votes() == votes("ee"));
+        {extends, "-2 0 1000", "error"},
+        {extends, "-3 0 1000", "error"},
+        {removes, "-1 0 1000", "error"},
+    };
+    for (const bool fenced : {false, true}) {
+        for (const auto& [kind, reply, expected] : rows) {
+            CHECK(means(kind, fenced, evalsha, 2, reply) == expected);
+        }
+        for (const command_kind kind : {acquires, extends, removes}) {
+            for (const char* const other :
+                 {"0 250 1000", "2 0 1000", "3 0 1000", "-5 0 1000", ":1", "+OK", "$-1"}) {
+                CHECK(means(kind, fenced, evalsha, 2, other) == "error");
             }
         }
-        for (const char* const other : {"-2 0 1000", "-3 0 1000"}) {
-            CHECK(several(other, extends, 2, fenced).votes() == votes("ee"));
-        }
-        CHECK(several("-1 0 1000", removes, 2, fenced).votes() == votes("ee"));
     }
 }
 
 TEST_CASE("a reply for several locks that no script gives is an error for each of them") {
     for (const command_kind kind : {acquires, extends, removes}) {
-        for (const char* const bad :
+        for (const char* const invalid :
              {"1 0 0 5",  // counted from one
               "1 0 -1 5", //
               "1 0 4 5",  // there are three
@@ -510,14 +409,11 @@ TEST_CASE("a reply for several locks that no script gives is an error for each o
               "1 '0'",
               "1 nil",
               ""}) {
-            CAPTURE(bad, static_cast<int>(kind));
-            const several all(bad, kind, 3);
-            CHECK(!all.executed);
-            CHECK(all.votes() == votes("eee"));
+            CAPTURE(invalid, static_cast<int>(kind));
+            CHECK(means(kind, false, evalsha, 3, invalid).starts_with("error"));
         }
     }
-    // A value for each, with fencing.
-    for (const char* const bad :
+    for (const char* const invalid : // a value for each, with fencing
          {"1 1000",
           "1 1000 17 18",
           "1 1000 17 18 19 20",
@@ -526,69 +422,41 @@ TEST_CASE("a reply for several locks that no script gives is an error for each o
           "1 1000 [17 18]",
           "1 1000 17 [] 18",
           "1 1000 17 18 []"}) {
-        CAPTURE(bad);
-        const several all(bad, acquires, 3, true);
-        CHECK(!all.executed);
-        CHECK(all.votes() == votes("eee"));
-    }
-    CHECK(several("1 1000 17 nil 19", acquires, 3, true).votes() == votes("+e+"));
-    for (const reply& other :
-         {integer(1), text(reply_type::status, "OK"), text(reply_type::nil, "")}) {
-        for (const command_kind kind : {acquires, extends, removes}) {
-            const frame_answers all(other, kind, command_variant::eval, false, 2);
-            CHECK(!all.executed());
-            CHECK(all.call().said == vote::error);
-            CHECK(all.error().empty());
-        }
-    }
-    // The clock is of use only within what a script can count.
-    CHECK(several("1 -5", acquires, 1).call.server_us == 0);
-    CHECK(several("1 9223372036854775807", acquires, 1).call.server_us <= std::int64_t{1} << 53);
-}
-
-TEST_CASE("an error of a call for several locks is each lock's") {
-    for (const command_kind kind : {acquires, extends, removes}) {
-        for (const bool fenced : {false, true}) {
-            const several all("-LOADING Redis is loading", kind, 2, fenced);
-            CHECK(!all.executed);
-            CHECK(all.votes() == votes("ee"));
-            CHECK(all.error == "LOADING Redis is loading");
-            CHECK(all.each[1].error == "LOADING Redis is loading");
-            CHECK(!all.call.use_eval);
-            // A key of another type concerns one lock, and is said of that.
-            const several wrong_type("-WRONGTYPE Operation against a key", kind, 2, fenced);
-            CHECK(wrong_type.votes() == votes("ee"));
-        }
+        CAPTURE(invalid);
+        CHECK(means(acquires, true, evalsha, 3, invalid).starts_with("error"));
     }
 }
 
-TEST_CASE("a call for several locks that is refused is said in another way, or for one at a time") {
-    const auto refused = [](std::string_view error, std::size_t locks, command_variant how) {
-        const several all(error, acquires, locks, false, how);
-        CHECK(!all.executed);
-        CHECK(all.call.said == vote::error);
-        return all.call;
+TEST_CASE("an error of a call for several locks is each lock's, and sends it in another way") {
+    const struct {
+        const char* error;
+        command_variant how;
+        std::size_t locks;
+        const char* means;
+    } rows[] = {
+        {"LOADING Redis", evalsha, 2, "error for_one"},
+        {"WRONGTYPE Operation", evalsha, 2, "error for_one"}, // else it is said of one lock
+        {"OOM not allowed", evalsha, 2, "error for_one"},
+        {"OOM not allowed", evalsha, 1, "error"},
+        {"NOPERM access to a key", evalsha, 2, "error use_eval for_one"}, // it may be one key's
+        {"NOPERM access to a key", eval, 2, "error use_eval for_one"},
+        {"NOPERM access to a key", evalsha, 1, "error use_eval"},
+        {"NOPERM access to a key", eval, 1, "error"}, // EVAL is the last
+        {"NOSCRIPT No script", evalsha, 2, "error use_eval"},
+        {"NOSCRIPT No script", evalsha, 1, "error use_eval"},
+        {"NOSCRIPT No script", eval, 2, "error"},
+        {"NOSCRIPT No script", eval, 1, "error"},
     };
-    const std::string noperm = "-NOPERM No permissions to access a key";
-    const std::string noscript = "-NOSCRIPT No matching script. Please use EVAL.";
-    // The user may have no right to one of the keys.
-    for (const command_variant how : {command_variant::evalsha, command_variant::eval}) {
-        CHECK(refused(noperm, 2, how).use_eval);
-        CHECK(refused(noperm, 2, how).for_one);
+    for (const auto& [error, how, locks, expected] : rows) {
+        for (const command_kind kind : {acquires, extends, removes}) {
+            for (const bool fenced : {false, true}) {
+                const std::string reply = "-" + std::string(error);
+                CHECK(
+                    means(kind, fenced, how, locks, reply.c_str())
+                    == expected + (" '" + std::string(error) + "'"));
+            }
+        }
     }
-    CHECK(refused(noperm, 1, command_variant::evalsha).use_eval);
-    CHECK(!refused(noperm, 1, command_variant::evalsha).for_one);
-    CHECK(!refused(noscript, 2, command_variant::evalsha).for_one);
-    CHECK(!refused(noperm, 1, command_variant::eval).use_eval); // EVAL is the last
-    for (const std::size_t locks : {1U, 2U}) {
-        CHECK(refused(noscript, locks, command_variant::evalsha).use_eval);
-        CHECK(!refused(noscript, locks, command_variant::eval).use_eval);
-        CHECK(!refused("-OOM command not allowed", locks, command_variant::evalsha).use_eval);
-    }
-    // Within a script nothing can be said otherwise.
-    const several of_one("1 1000 1 'NOPERM User may not access this key'", acquires, 2);
-    CHECK(of_one.votes() == votes("e+"));
-    CHECK(!of_one.each[0].means.use_eval);
 }
 
 }} // namespace answer_test
