@@ -22,88 +22,75 @@ struct held {
     answer got;
 };
 
-TEST_CASE("a lock that was held to the end is released, everywhere") {
-    held one(5);
-    CHECK(one.release() == release_result::released);
-    one.it.run_for(10ms);
-    CHECK(!one.it.has_key());
-    CHECK(one.it.idle());
-    CHECK(one.it.engine.count().released == 1);
-}
-
-TEST_CASE("a release is answered at the deciding vote") {
-    held one(5);
-    for (virtual_master& server : one.it.masters) {
-        server.know(redlock::core::guarded_release);
+TEST_CASE("the result of a release is what a majority of the masters reports, and when it does") {
+    const auto other = [](virtual_master& one) { one.put("p:{r}", "other"); };
+    const auto hash = [](virtual_master& one) {
+        one.drop("p:{r}");
+        one.run({"HSET", "p:{r}", "field", "value"}, {});
+    };
+    const auto fails = [](virtual_master& one) { one.replies["EVALSHA"] = "-MISCONF\r\n"; };
+    using enum release_result;
+    using votes = std::vector<vote>;
+    const struct {
+        const char* rule;
+        std::function<void(virtual_quorum&)> before;
+        release_result result;
+        milliseconds after = 1ms;
+        votes seen = {};
+    } rows[] = {
+        {"held", [&](auto&) {}, released},
+        {"at the deciding vote",
+         [&](auto& it) { it.paths[1].back = it.paths[0].back = 50ms; },
+         released,
+         50ms},
+        {"without those that have not replied",
+         [&](auto& it) { it.paths[1].back = 50ms; },
+         released,
+         1ms,
+         {vote::granted, vote::pending, vote::granted}},
+        {"gone",
+         [&](auto& it) { it.masters[0].data.clear(), it.masters[2].data.clear(); },
+         expired},
+        {"another owner's", [&](auto& it) { other(it.masters[0]), other(it.masters[1]); }, stolen},
+        {"a key of another type",
+         [&](auto& it) { hash(it.masters[0]), hash(it.masters[1]); },
+         stolen},
+        {"of each kind one",
+         [&](auto& it) { it.masters[0].data.clear(), other(it.masters[1]); },
+         uncertain},
+        {"errors", [&](auto& it) { fails(it.masters[0]), fails(it.masters[1]); }, uncertain},
+        {"silent until master_timeout", // these are the replies to the release
+         [&](auto& it) { it.paths[0].hung = it.paths[1].hung = true; },
+         uncertain,
+         100ms,
+         {vote::timed_out, vote::timed_out, vote::granted}},
+        {"down",
+         [&](auto& it) { it.cut_off(0), it.cut_off(1); },
+         uncertain,
+         0ms,
+         {vote::unreachable, vote::unreachable, vote::pending}},
+    };
+    for (const auto& [rule, before, result, after, seen] : rows) {
+        INFO(rule);
+        held one(3);
+        for (virtual_master& server : one.it.masters) {
+            server.know(redlock::core::guarded_release);
+        }
+        before(one.it);
+        const redlock::time_point began = one.it.now();
+        CHECK(one.release() == result);
+        CHECK(one.it.now() == began + after);
+        CHECK((seen.empty() || one.it.removal_of(one.got)->votes == seen));
+        one.it.run_for(60ms);
+        const redlock::metrics counted = one.it.engine.count();
+        CHECK(counted.released == (result == released ? 1 : 0));
+        CHECK(counted.released_late == (result == expired || result == stolen ? 1 : 0));
+        CHECK(counted.released_uncertain == (result == uncertain ? 1 : 0));
+        for (virtual_master& server : one.it.masters) {
+            CHECK((result == uncertain || server.value_of("p:{r}", one.it.now()) != one.got.token));
+        }
+        CHECK((result != released || one.it.idle()));
     }
-    for (std::size_t i = 0; i < 5; ++i) {
-        one.it.paths[i].back = milliseconds(10 * (i + 1));
-    }
-    const redlock::time_point began = one.it.now();
-    CHECK(one.release() == release_result::released);
-    CHECK(one.it.now() == began + 30ms);
-}
-
-TEST_CASE("a lock that is gone from a majority was expired, one that is another's was stolen") {
-    held gone(3);
-    gone.it.masters[0].data.clear();
-    gone.it.masters[2].data.clear();
-    CHECK(gone.release() == release_result::expired);
-    CHECK(gone.it.engine.count().released_late == 1);
-
-    held taken(3);
-    taken.it.masters[0].put(taken.it.key(), "other");
-    taken.it.masters[1].put(taken.it.key(), "other");
-    CHECK(taken.release() == release_result::stolen);
-    taken.it.run_for(10ms);
-    CHECK(taken.it.masters[0].value_of("p:{r}", taken.it.now()) == "other");
-    CHECK(!taken.it.masters[2].value_of("p:{r}", taken.it.now()));
-}
-
-TEST_CASE("without a majority of one kind the result of a release is uncertain") {
-    held mixed(3);
-    mixed.it.masters[0].data.clear();
-    mixed.it.masters[1].put(mixed.it.key(), "other");
-    CHECK(mixed.release() == release_result::uncertain);
-
-    held errors(3);
-    errors.it.masters[0].replies["EVALSHA"] = errors.it.masters[1].replies["EVALSHA"] =
-        "-MISCONF cannot persist\r\n";
-    CHECK(errors.release() == release_result::uncertain);
-    CHECK(errors.it.engine.count().released_uncertain == 1);
-}
-
-TEST_CASE("a release that nobody answers is uncertain at master_timeout") {
-    held one(3);
-    one.it.paths[0].hung = one.it.paths[1].hung = true;
-    const redlock::time_point began = one.it.now();
-    CHECK(one.release() == release_result::uncertain);
-    CHECK(one.it.now() == began + 100ms);
-    // The replies of the masters to this, and not to the acquire before.
-    const std::vector<vote> expected{vote::timed_out, vote::timed_out, vote::granted};
-    CHECK(one.it.removal_of(one.got)->votes == expected);
-}
-
-TEST_CASE("a release that is decided names masters that have not replied yet as pending") {
-    held one(3);
-    for (virtual_master& server : one.it.masters) {
-        server.know(redlock::core::guarded_release);
-    }
-    one.it.paths[1].back = 50ms;
-    CHECK(one.release() == release_result::released);
-    const std::vector<vote> expected{vote::granted, vote::pending, vote::granted};
-    CHECK(one.it.removal_of(one.got)->votes == expected);
-}
-
-TEST_CASE("a release with two of three masters down is uncertain at once") {
-    held one(3);
-    one.it.cut_off(0);
-    one.it.cut_off(1);
-    const redlock::time_point began = one.it.now();
-    CHECK(one.release() == release_result::uncertain);
-    CHECK(one.it.now() == began);
-    const std::vector<vote> expected{vote::unreachable, vote::unreachable, vote::pending};
-    CHECK(one.it.removal_of(one.got)->votes == expected);
 }
 
 TEST_CASE("a script that the server has not seen is said in full, and known from then on") {
@@ -228,15 +215,6 @@ TEST_CASE("a released lock is released once") {
     one.it.run_for(10ms);
     CHECK(one.it.engine.count().released == 1);
     CHECK(one.it.idle());
-}
-
-TEST_CASE("a key of another type under the lock's name is somebody else's") {
-    held one(3);
-    for (const std::size_t i : {0U, 1U}) {
-        one.it.masters[i].drop(one.it.key());
-        one.it.masters[i].run({"HSET", one.it.key(), "field", "value"}, one.it.now());
-    }
-    CHECK(one.release() == release_result::stolen);
 }
 
 TEST_CASE("masters that were never asked are not told to remove anything") {
