@@ -3,6 +3,8 @@
 
 #include "waiters.hpp"
 
+#include <catch2/generators/catch_generators.hpp>
+
 namespace intent_test { namespace {
 
 using namespace unit;
