@@ -24,7 +24,8 @@ OUTPUT = 32 << 20
 IDLE = 60  # seconds without any use of the processor
 INTEGRATION = 900  # seconds
 TRACED_SEEDS = 40
-HANGS = 20  # of the cases of a row of the matrix; after these the row is left as it is
+HANGS = 6  # of the cases of a row of the matrix; after these the row is left as it is
+AT_ONCE = 2  # seconds of the cases of a row that one process runs, as they were when traced
 ENDED = re.compile(r'<TestCase name="([^"]*)"|<OverallResult success="(true|false)"')  # of Catch2's XML
 # These compare the text of a script rather than what it does.
 TEXT_ONLY = ('scripts_test.cpp', 'command_test.cpp')
@@ -98,13 +99,13 @@ def execute(command, processor, wall=None, **environment):
 class Coverage:
     """Which cases and profiles reach which mutants, and how long they take."""
 
-    def __init__(self, copy, jobs, say, net=False):
+    def __init__(self, copy, jobs, say, tests=(tree.UNIT,), hunts=True):
         self.copy = copy
-        self.unit = copy.program(tree.UNIT)
-        self.hunt = copy.program(tree.HUNT)
-        self.net = copy.program(tree.NET) if net else None
+        self.tests = [copy.program(one) for one in tests]
+        self.unit = self.tests[0]
+        self.hunt = copy.program(tree.HUNT) if hunts else None
         self.state = self.fingerprint()
-        path = copy.place / ('coverage-net.json' if net else 'coverage.json')
+        path = copy.place / ('coverage.json' if hunts else 'coverage-matrix.json')
         if path.exists():
             stored = json.loads(path.read_text())
             if stored['state'] == self.state:
@@ -114,7 +115,7 @@ class Coverage:
         say('looking which cases reach which mutants')
         self.cases, self.profiles = {}, {}
         listed = self.list_cases()
-        profiles = execute([self.hunt, '--list'], 60).output.split('\n')[:-1]
+        profiles = execute([self.hunt, '--list'], 60).output.split('\n')[:-1] if self.hunt else []
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             for name, found in zip(listed, pool.map(self.trace_case, listed)):
                 self.cases[name] = found
@@ -128,14 +129,14 @@ class Coverage:
 
     def fingerprint(self):
         digest = hashlib.sha1()
-        for program in filter(None, (self.unit, self.hunt, self.net)):
+        for program in filter(None, (*self.tests, self.hunt)):
             digest.update(program.read_bytes())
         return digest.hexdigest()
 
     def list_cases(self):
         """Name -> file it is in. Notes the program and the place of each."""
         self.program_of, self.places = {}, {}
-        for program in filter(None, (self.unit, self.net)):
+        for program in self.tests:
             ended = execute([program, '--list-tests', '--reporter', 'json'], 60)
             for one in json.loads(ended.output)['listings']['tests']:
                 if not any(tag.startswith('.') or tag == '!' for tag in one['tags']):
@@ -259,18 +260,22 @@ class Matrix:
         for program in dict.fromkeys(self.coverage.program_of[name] for name in cases):
             left = [name for name in cases if self.coverage.program_of[name] == program]
             while left and hangs < HANGS:
-                needed = sum(self.coverage.cases[name]['seconds'] for name in left)
-                with CaseFile(left) as listed:
+                some, needed = [], 0
+                while len(some) < len(left) and (not some or needed < AT_ONCE):
+                    needed += self.coverage.cases[left[len(some)]]['seconds']
+                    some.append(left[len(some)])
+                with CaseFile(some) as listed:
+                    # To trace takes longer than to run, so this is several times what is needed.
                     ended = self.run(
-                        [program, '-f', listed, '--reporter', 'xml'], 1 + 6 * needed,
+                        [program, '-f', listed, '--reporter', 'xml'], 1 + 2 * needed,
                         REDLOCK_MUTANT=f'{one.number:08x}',
                     )  # fmt: skip
                 hangs += ended.why == 'hangs'
                 done = ended_cases(ended.output)
-                if not any(name in done for name in left):
-                    done[left[0]] = True  # it ended before its first case
-                failed += [name for name in left if done.get(name)]
-                left = [name for name in left if name not in done] if ended.why else []
+                if not any(name in done for name in some):
+                    done[some[0]] = True  # it ended before its first case
+                failed += [name for name in some if done.get(name)]
+                left = [name for name in left if name not in (done if ended.why else some)]
         found = {
             'key': one.key,
             'cases': failed,
