@@ -87,7 +87,7 @@ TEST_CASE("timers agree with a sorted map, whatever is done to them") {
         for (int i = 0; i < 500; ++i) {
             timer& one = entries[random() % entries.size()];
             const time_point when = at(static_cast<int>(random() % 30));
-            switch (random() % 4) {
+            switch (random() % 5) {
             case 0:
                 all.cancel(one);
                 take_out(expected, one);
@@ -100,6 +100,11 @@ TEST_CASE("timers agree with a sorted map, whatever is done to them") {
                 } else {
                     REQUIRE((expected.empty() || expected.begin()->first > when));
                 }
+                break;
+            case 2:
+                all.remove(one);
+                take_out(expected, one);
+                REQUIRE(one.place == timer::idle);
                 break;
             default:
                 all.set(one, when);

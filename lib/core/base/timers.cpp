@@ -21,26 +21,36 @@ void timers::cancel(timer& entry) noexcept {
     entry.due = forever;
 }
 
+void timers::remove(timer& entry) noexcept {
+    cancel(entry);
+    if (entry.place == timer::idle) {
+        return;
+    }
+    const std::size_t at = entry.place;
+    entry.place = timer::idle;
+    const place last = heap_.back();
+    heap_.pop_back();
+    if (at < heap_.size()) {
+        last.looked_at < heap_[at].looked_at ? up(at, last) : down(at, last);
+    }
+    if (heap_.capacity() > spare_max && heap_.size() < heap_.capacity() / 4) {
+        heap_.shrink_to_fit(); // after there were very many
+    }
+}
+
 timer* timers::pop(time_point now) noexcept {
     if (heap_.empty() || heap_.front().looked_at > now) {
         return nullptr;
     }
     timer& first = *heap_.front().entry;
     if (first.due != heap_.front().looked_at && first.due != forever) {
-        down({first.due, &first});
+        down(0, {first.due, &first});
         return nullptr;
     }
-    first.place = timer::idle;
-    const place last = heap_.back();
-    heap_.pop_back();
-    if (!heap_.empty()) {
-        down(last);
-    }
-    if (first.due == forever) {
-        return nullptr;
-    }
-    --active_;
-    return &first;
+    const time_point due = first.due;
+    remove(first);
+    first.due = due;
+    return due != forever ? &first : nullptr;
 }
 
 void timers::put(std::size_t at, const place& what) noexcept {
@@ -61,9 +71,8 @@ void timers::up(std::size_t at, const place& what) noexcept {
     put(at, what);
 }
 
-// Puts it at the top or, if it is looked at later than those below, lower.
-void timers::down(const place& what) noexcept {
-    std::size_t at = 0;
+// Puts it at `at` or, if it is looked at later than those below, lower.
+void timers::down(std::size_t at, const place& what) noexcept {
     for (;;) {
         std::size_t child = 2 * at + 1;
         if (child >= heap_.size()) {

@@ -31,6 +31,8 @@ public:
     /// Makes `entry` due at `due`; `forever` cancels it.
     void set(timer& entry, time_point due);
     void cancel(timer& entry) noexcept;
+    /// Cancels `entry`, which may be destroyed afterwards.
+    void remove(timer& entry) noexcept;
     /// Makes `entry` due at `due` at the latest: an earlier time stays. For owners that accept an
     /// early call and then check again.
     void set_by(timer& entry, time_point due) {
@@ -54,8 +56,10 @@ private:
     };
 
     void up(std::size_t at, const place& what) noexcept;
-    void down(const place& what) noexcept;
+    void down(std::size_t at, const place& what) noexcept;
     void put(std::size_t at, const place& what) noexcept;
+
+    static constexpr std::size_t spare_max = 8'192;
 
     std::vector<place> heap_;
     std::size_t active_ = 0; // those that are due some time

@@ -120,6 +120,8 @@ void engine::end_of_event(time_point now) {
     if (!finishing_.empty()) {
         end_finished(now);
     }
+    claims_.shrink([this](claim& one) { timers_.remove(one.wake); });
+    acquires_.shrink([this](acquire_call& one) { timers_.remove(one.wake); });
     finish_closing(now);
 }
 
