@@ -32,10 +32,16 @@ sockets::sockets(
 }
 
 void sockets::random(std::span<unsigned char> out) {
-    // At most 256 bytes per call, by its contract; a token has 20. Available on Linux, the BSDs and
-    // macOS.
-    if (::getentropy(out.data(), out.size()) != 0) {
-        throw std::system_error(errno, std::generic_category(), "getentropy");
+    // Each token is drawn by itself. A block drawn in advance would be repeated after a fork or in
+    // a copy of the virtual machine. Linux 6.11 with glibc 2.41 serves getrandom without a system
+    // call, and prevents both. At most 256 bytes per call, which are never interrupted.
+#if REDLOCK_LINUX
+    const bool drawn = ::getrandom(out.data(), out.size(), 0) == static_cast<ssize_t>(out.size());
+#else
+    const bool drawn = ::getentropy(out.data(), out.size()) == 0;
+#endif
+    if (!drawn) {
+        throw std::system_error(errno, std::generic_category(), "getrandom");
     }
 }
 
