@@ -494,7 +494,6 @@ LARGE = [
     holds('fencing', 'more history and time', TTL=2, COUNTERS=3),
     holds('fencing', 'two attempts', TTL=1, ATTEMPTS=2, COUNTERS=2),
     holds('fencing', 'a master loses its data, clocks differ', **FORGETS),
-    holds('fencing', 'counters start from one value, a master loses its data', LOSSES=1, HORIZON=4, STARTS=2, **FIRST),
     wrong('fencing', 'offset_counted_once', RISING, LOSSES=1, HORIZON=4, STARTS=2, **FIRST),
     holds('fencing', 'a connection breaks', TTL=1, BREAKS=1),
     holds('fencing', 'a duplicate', TTL=1, DUPLICATES=1),
