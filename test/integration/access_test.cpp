@@ -138,4 +138,14 @@ TEST_CASE("CLIENT LIST shows the client's name, if it has one") {
     CHECK(!nameless.acquire("r")->error);
 }
 
+TEST_CASE("all keys begin with the prefix that was configured") {
+    quorum_fixture site(3, [](config& c) { c.key_prefix = "{team}:locks:"; });
+    lock mine = site.me.take("r");
+    CHECK(site.me.extend(mine, 5s) == error_code());
+    for (const master_process& master : site.masters) {
+        CHECK(site.eventually(
+            [&] { return master.keys() == std::vector<std::string>{"{team}:locks:{r}"}; }));
+    }
+}
+
 }} // namespace redlock::test

@@ -1,7 +1,7 @@
 // One process among several that contend for one lock: some workers on one manager, each of which
 // takes the lock a number of times and counts in a file that only the lock protects.
 //
-//     contention_worker DIRECTORY WORKERS ROUNDS MAX_TTL_MS QUARANTINE URL...
+//     contention_worker DIRECTORY WORKERS ROUNDS MAX_TTL_MS URL...
 //
 // The directory's file `turns` gets a line for each turn: when it began, when it ended or the lease
 // did, whichever came first (nanoseconds of the monotonic clock, which all processes share), and
@@ -108,7 +108,7 @@ private:
 } // namespace
 
 int main(int argc, char** argv) {
-    if (argc < 7) {
+    if (argc < 6) {
         return 2;
     }
     const record_of_turns turns(argv[1]);
@@ -116,8 +116,7 @@ int main(int argc, char** argv) {
     const int rounds = std::stoi(argv[3]);
     config settings;
     settings.max_ttl = std::chrono::milliseconds(std::stoi(argv[4]));
-    settings.quarantine = std::string(argv[5]) == "on" ? quarantine::on : quarantine::off;
-    settings.masters.assign(argv + 6, argv + argc);
+    settings.masters.assign(argv + 5, argv + argc);
     settings.master_timeout = std::chrono::milliseconds(500);
     settings.reconnect_delay_max = std::chrono::milliseconds(100);
 

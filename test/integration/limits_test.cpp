@@ -151,4 +151,22 @@ TEST_CASE("10,000 locks are held and renewed together, in few calls") {
     }
 }
 
+TEST_CASE("a name may be any bytes, up to the longest that is allowed") {
+    quorum_fixture site(3);
+    std::string all;
+    for (int byte = 0; byte < 256; ++byte) {
+        all += static_cast<char>(byte);
+    }
+    const std::string longest(resource_name_max, '*');
+    for (const std::string& name : {all, std::string("\r\n"), std::string(1, '\0'), longest}) {
+        lock mine = site.me.take(name);
+        CHECK(mine.resource() == name);
+        CHECK(site.eventually([&] { return site.masters.total_keys() == 3; }));
+        CHECK(site.masters[0].command({"GET", "redlock:{" + name + "}"}) == mine.secret());
+        CHECK(site.me.extend(mine, 10s) == error_code());
+        CHECK(site.me.release(mine) == release_result::released);
+        CHECK(site.no_key_left());
+    }
+}
+
 }} // namespace redlock::test::limits
