@@ -307,19 +307,22 @@ TEST_CASE("handles: the loss is signalled before the lease ends") {
     });
 }
 
-TEST_CASE("handles: what is lost keeps others out until it is released, and was not released") {
-    for_each_kind([](const kind& one, two_processes& site) {
-        acquire_options options = once();
-        options.max_hold = 5s;
-        const handle_ptr held = one.take(site.mine, options, {});
-        const std::stop_token lost = held->lost();
-        REQUIRE(site.quorum.advance_until([&] { return lost.stop_requested(); }));
-        CHECK(!held->held());
-        CHECK(error_of([&] { one.rival(site.theirs, once(), {}); }) == errc::contended);
-        CHECK(held->release() == release_result::expired);
-        CHECK(site.no_key_left());
-        CHECK(site.mine.async().get_metrics().released == 0);
-    });
+TEST_CASE("handles: what is lost keeps others out until its holder lets go, and was not released") {
+    for (const bool drops : {false, true}) {
+        for_each_kind([drops](const kind& one, two_processes& site) {
+            acquire_options options = once();
+            options.max_hold = 5s;
+            handle_ptr held = one.take(site.mine, options, {});
+            const std::stop_token lost = held->lost();
+            REQUIRE(site.quorum.advance_until([&] { return lost.stop_requested(); }));
+            CHECK(!held->held());
+            CHECK(error_of([&] { one.rival(site.theirs, once(), {}); }) == errc::contended);
+            CHECK((drops || held->release() == release_result::expired));
+            held.reset();
+            CHECK(site.no_key_left());
+            CHECK(site.mine.async().get_metrics().released == 0);
+        });
+    }
 }
 
 TEST_CASE("handles: a late release, and one again, leaves the lock to the next owner") {

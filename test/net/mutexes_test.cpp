@@ -1,5 +1,5 @@
-// Handles for code that blocks: the standard guards, one lock in several threads of a process, and
-// what an object promises of itself. What each handle promises is in handles_test.cpp.
+// What single handles promise beyond the table of handles_test.cpp: the standard guards, one lock
+// in several threads of a process, readers and writers, slots.
 #include "two_processes.hpp"
 
 #include <redlock/blocking_shared.hpp>
@@ -8,6 +8,7 @@
 
 #include <concepts>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <thread>
 
@@ -317,6 +318,103 @@ TEST_CASE("blocking shared mutex: the plain protocol has no readers") {
     testing::virtual_quorum quorum(1, settings);
     blocking::manager plain = quorum.make_blocking_manager();
     CHECK_THROWS_AS(blocking::shared_mutex(plain, "r", once()), std::invalid_argument);
+}
+
+TEST_CASE(
+    "a downgrade lets readers in and no writer, and needs an exclusive lock of one resource") {
+    two_processes site;
+    const auto downgrade = [&](blocking::lock& held) {
+        return error_of([&] {
+            site.mine.call(
+                [&](auto token) { return held.async().async_downgrade(std::move(token)); });
+        });
+    };
+    acquire_options reads = once();
+    reads.mode = lock_mode::shared;
+    blocking::lock several = site.mine.acquire({"r", "s"}, once());
+    CHECK(downgrade(several) == errc::invalid_argument);
+    CHECK(several.held());
+    CHECK(several.release() == release_result::released);
+    blocking::lock held = site.mine.acquire("r", once());
+    const std::string secret(held.secret());
+    CHECK(downgrade(held) == error_code());
+    CHECK(held.secret() == secret);
+    CHECK(downgrade(held) == errc::invalid_argument); // it reads already
+    const blocking::lock beside = site.theirs.acquire("r", reads);
+    CHECK(
+        error_of([&] { static_cast<void>(site.theirs.acquire("r", once())); }) == errc::contended);
+    site.quorum.advance(1min);
+    CHECK(held.held());
+    CHECK(held.release() == release_result::released);
+    CHECK(downgrade(held) == errc::released);
+    CHECK(beside.held());
+}
+
+TEST_CASE("a reader that wants to write as well is refused, and goes on reading") {
+    two_processes site;
+    acquire_options reads = once();
+    reads.mode = lock_mode::shared;
+    blocking::lock reader = site.mine.acquire("r", reads);
+    for (const wait_for wait : {wait_for::none(), wait_for(2s)}) {
+        acquire_options writes = once();
+        writes.wait = wait;
+        CHECK(
+            error_of([&] { static_cast<void>(site.mine.acquire("r", writes)); })
+            == errc::contended);
+    }
+    CHECK(reader.extend(20s) == extend_result::extended);
+    CHECK(reader.release() == release_result::released);
+    CHECK(site.no_key_left());
+}
+
+TEST_CASE("a writer that gives up leaves the intent of another that waits") {
+    two_processes site;
+    acquire_options reads = once();
+    reads.mode = lock_mode::shared;
+    blocking::lock reader = site.mine.acquire("r", reads);
+    const auto intents = [&] {
+        std::size_t found = 0;
+        for (std::size_t i = 0; i < 3; ++i) {
+            found += site.quorum.master(i).command({"EXISTS", "redlock:{r}:intent"}) == "1" ? 1 : 0;
+        }
+        return found;
+    };
+    std::optional<lock> written;
+    site.mine.async().async_acquire(
+        "r", waiting(), [&](error_code, lock got) { written = std::move(got); });
+    std::stop_source stop;
+    site.after(5s, [&] { stop.request_stop(); });
+    CHECK(
+        error_of([&] { static_cast<void>(site.theirs.acquire("r", waiting(), stop.get_token())); })
+        == operation_aborted);
+    site.quorum.advance(1s);
+    CHECK(intents() == 3);
+    CHECK(error_of([&] { static_cast<void>(site.theirs.acquire("r", reads)); }) == errc::contended);
+    CHECK(reader.release() == release_result::released);
+    REQUIRE(site.quorum.advance_until([&] { return written.has_value(); }, 1s));
+    CHECK(written->held());
+    written.reset();
+    CHECK(site.no_key_left());
+}
+
+TEST_CASE("processes that name different sizes of a pool share the numbers that both have") {
+    two_processes site;
+    std::vector<blocking::lock> held;
+    std::set<std::size_t> numbers;
+    held.push_back(site.mine.acquire(slots("r", 2), once()));
+    for (int i = 0; i < 3; ++i) {
+        held.push_back(site.theirs.acquire(slots("r", 4), once()));
+    }
+    for (const blocking::lock& one : held) {
+        numbers.insert(one.async().slot());
+    }
+    CHECK(numbers.size() == 4);
+    CHECK(held[0].async().slot() < 2);
+    for (const std::size_t size : {2U, 4U}) {
+        CHECK(
+            error_of([&] { static_cast<void>(site.mine.acquire(slots("r", size), once())); })
+            == errc::contended);
+    }
 }
 
 }} // namespace redlock::test::in_memory
