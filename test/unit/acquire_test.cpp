@@ -58,16 +58,6 @@ TEST_CASE("an acquire is answered at the deciding vote") {
     CHECK(it.engine.describe(got.ballots, it.now())[2].latency == 30ms);
 }
 
-TEST_CASE("a hopeless acquire is answered at the vote that makes it so") {
-    started_quorum it(5);
-    hold_everywhere(it);
-    it.delay_each_more(10ms);
-    const redlock::time_point began = it.now();
-    const answer got = it.acquire_now(once());
-    CHECK(got.why == errc::contended);
-    CHECK(got.at == began + 30ms);
-}
-
 TEST_CASE("every mask of keys that others hold has the right outcome, and leaves no key of ours") {
     for (std::size_t masters = 1; masters <= 5; ++masters) {
         for (unsigned mask = 0; mask < (1U << masters); ++mask) {
@@ -132,29 +122,6 @@ TEST_CASE("three hung masters of five fail at master_timeout, and at once from t
     CHECK(second.votes[0] == vote::timed_out);
 }
 
-TEST_CASE("two hung masters of five slow nothing down") {
-    started_quorum it(5);
-    it.paths[0].hung = it.paths[3].hung = true;
-    const redlock::time_point began = it.now();
-    const answer got = it.acquire_now(once());
-    CHECK(got.won);
-    CHECK(got.at == began + 1ms);
-}
-
-TEST_CASE("a held key next to dead masters is an outage when no majority replied") {
-    virtual_quorum it(5);
-    it.paths[0].reachable = it.paths[1].reachable = false;
-    it.start();
-    it.masters[2].put(it.key(), "somebody");
-    it.masters[3].replies["SET"] = "-OOM command not allowed\r\n";
-    const answer got = it.acquire_now(once());
-    CHECK(got.why == errc::no_quorum);
-    CHECK(got.votes[3] == vote::error);
-    CHECK(got.ballots.text(3) == "OOM command not allowed");
-    it.run_for(10ms);
-    CHECK(it.masters[4].data.entries().empty());
-}
-
 TEST_CASE("a majority that granted too late is too slow") {
     struct {
         milliseconds min_validity;
@@ -187,18 +154,6 @@ TEST_CASE("a majority that granted too late is too slow") {
             CHECK(it.engine.count().validity_exhausted == 1);
         }
     }
-}
-
-TEST_CASE("an attempt is given up when what is left of the lease is worth nothing") {
-    started_quorum it(3);
-    it.paths[0].hung = it.paths[1].hung = true;
-    acquire_options options = once();
-    options.ttl = 50ms;
-    options.min_validity = 20ms;
-    const redlock::time_point began = it.now();
-    const answer got = it.acquire_now(options);
-    CHECK(got.why == errc::no_quorum);
-    CHECK(got.at - began == usable(50ms) - 20ms);
 }
 
 TEST_CASE("a rollback goes to every master that was asked, after the SET, before the next SET") {
@@ -239,15 +194,6 @@ TEST_CASE("a rollback goes to every master that was asked, after the SET, before
     CHECK(it.masters[3].data.entries().empty());
 }
 
-TEST_CASE("without a wait there is one attempt") {
-    started_quorum it(3);
-    hold_everywhere(it);
-    const answer got = it.acquire_now(once());
-    CHECK(got.attempts == 1);
-    CHECK(it.engine.count().contended == 1);
-    CHECK(it.engine.count().attempts == 1);
-}
-
 TEST_CASE("an acquire that waits ends at its limit, no later and no earlier") {
     started_quorum it(3);
     hold_everywhere(it);
@@ -258,76 +204,6 @@ TEST_CASE("an acquire that waits ends at its limit, no later and no earlier") {
     CHECK(got.at - began == 1s);
     it.run_for(10ms);
     CHECK(it.idle());
-}
-
-TEST_CASE("a wait that ends in the middle of an attempt says so, at its limit") {
-    started_quorum it(3);
-    it.paths[0].hung = it.paths[1].hung = true;
-    const redlock::time_point began = it.now();
-    const answer got = it.acquire_now(patient(60ms));
-    CHECK(got.why == errc::no_quorum); // two have had time enough
-    CHECK(got.at == began + 60ms);
-    CHECK(it.engine.count().no_quorum == 1);
-}
-
-TEST_CASE("an acquire that waits without limit gets the lock once it is free") {
-    started_quorum it(3);
-    hold_everywhere(it);
-    const std::uint64_t name = it.acquire(patient(), 1h);
-    CHECK(it.answer_to(name) == nullptr);
-    CHECK(it.engine.count().waiting == 1);
-    for (virtual_master& server : it.masters) {
-        server.data.clear();
-    }
-    it.run_for(210ms);
-    CHECK(it.answered(name).won);
-    CHECK(it.masters[0].value_of("p:{r}", it.now()) == it.answered(name).token);
-}
-
-TEST_CASE("pauses between attempts stay within the back-off's bounds") {
-    started_quorum it(3);
-    hold_everywhere(it);
-    std::vector<redlock::time_point> sets;
-    for (unit::virtual_master& one : it.masters) { // an attempt may ask one of them alone
-        one.when = [&](const arguments& words) -> mishap {
-            if (words[0] == "SET" && (sets.empty() || sets.back() != it.now())) {
-                sets.push_back(it.now());
-            }
-            return mishap::none;
-        };
-    }
-    it.acquire(patient(), 20s);
-    REQUIRE(sets.size() > 50);
-    nanoseconds before = 2ms;
-    nanoseconds largest{};
-    for (std::size_t i = 1; i < sets.size(); ++i) {
-        const nanoseconds pause = sets[i] - sets[i - 1] - 1ms; // the round trip
-        REQUIRE(pause >= 2ms);
-        REQUIRE(pause <= std::min<nanoseconds>(200ms, 3 * before));
-        before = pause;
-        largest = std::max(largest, pause);
-    }
-    CHECK(largest > 100ms);
-}
-
-TEST_CASE("a pause is never shorter than the round trip of a majority") {
-    started_quorum it(3);
-    it.delay_replies(40ms);
-    const answer first = it.acquire_now(once(), "other"); // measures it
-    CHECK(first.won);
-    hold_everywhere(it);
-    std::vector<redlock::time_point> sets;
-    it.masters[0].when = [&](const arguments& words) -> mishap {
-        if (words[0] == "SET") {
-            sets.push_back(it.now());
-        }
-        return mishap::none;
-    };
-    it.acquire(patient(), 5s);
-    REQUIRE(sets.size() > 10);
-    for (std::size_t i = 1; i < sets.size(); ++i) {
-        REQUIRE(sets[i] - sets[i - 1] >= 80ms);
-    }
 }
 
 TEST_CASE("a grant that arrives after the rollback is not counted, and is undone") {
@@ -343,31 +219,6 @@ TEST_CASE("a grant that arrives after the rollback is not counted, and is undone
     it.run_for(300ms);
     CHECK(!it.answered(name).won);
     CHECK(it.masters[2].data.entries().empty());
-}
-
-TEST_CASE("a straggler's grant carries the lease when another vote is gone") {
-    started_quorum it(3);
-    it.paths[2].back = 50ms;
-    acquire_options options = once();
-    const answer got = it.take(options);
-    CHECK(got.votes[2] == vote::pending);
-    it.run_for(100ms);
-    it.masters[1].forget();
-    it.masters[2].when = [](const arguments& words) -> mishap {
-        return words[0].starts_with("EVAL") ? mishap::hang_before : mishap::none;
-    };
-    it.extend(got, 10s);
-    CHECK(it.is_lost_at(got, got.deadline));
-}
-
-TEST_CASE("a straggler that grants is released as well") {
-    started_quorum it(3);
-    it.paths[2].there = 50ms;
-    const answer got = it.acquire_now(once());
-    it.release(got, 200ms);
-    CHECK(it.masters[2].count("SET") == 1);
-    CHECK(!it.has_key());
-    CHECK(it.idle());
 }
 
 TEST_CASE("an acquire that failed completes only when its rollback is on the wire") {
@@ -392,41 +243,6 @@ TEST_CASE("a socket that takes no bytes holds a failed acquire up for master_tim
     it.paths[1].takes_bytes = false;
     it.run_for(300ms);
     CHECK(it.answered(name).at == began + 101ms);
-}
-
-TEST_CASE("a connection that breaks does not hold a failed acquire up") {
-    started_quorum it(3);
-    hold_everywhere(it);
-    const std::uint64_t name = it.acquire(once(), 500us);
-    it.paths[1].takes_bytes = false;
-    it.run_for(5ms);
-    REQUIRE(it.answer_to(name) == nullptr);
-    it.paths[1].reachable = false;
-    it.disconnect(1); // its rollback is a debt now: there is nothing to wait for
-    it.run_for(5ms);
-    CHECK(it.answer_to(name) != nullptr);
-}
-
-TEST_CASE("an engine that does not run answers at once") {
-    virtual_quorum it(3);
-    const std::uint64_t early = it.acquire(once());
-    CHECK(it.answered(early).why == errc::not_running);
-    it.start();
-    it.close(10ms);
-    const std::uint64_t late = it.acquire(once());
-    CHECK(it.answered(late).why == errc::closed);
-    CHECK(it.engine.count().waiting == 0);
-}
-
-TEST_CASE("an acquire that asked nobody reports no votes of an earlier one") {
-    started_quorum it(3);
-    hold_everywhere(it);
-    CHECK(it.acquire_now(once()).why == errc::contended);
-    it.close(10ms);
-    const answer late = it.acquire_now(once());
-    CHECK(late.why == errc::closed);
-    CHECK(late.attempts == 0);
-    CHECK(std::count(late.votes.begin(), late.votes.end(), vote::held) == 0);
 }
 
 TEST_CASE("a master that lags too far is not asked") {

@@ -96,31 +96,6 @@ TEST_CASE("a master that lags too far is not asked to keep a lock") {
     CHECK(q.engine.count().masters[1].extend_votes[vote::unreachable] == 1);
 }
 
-TEST_CASE("an attached lock is renewed, and lost when it is not") {
-    started_quorum q(3);
-    put_everywhere(q, 1s);
-    const answer got = attach(q, renewed());
-    REQUIRE(got.won);
-    q.run_for(60s);
-    CHECK(!q.loss_of(got));
-    for (auto& server : q.masters) {
-        server.put(q.key(), theirs);
-    }
-    q.run_for(10s);
-    CHECK(q.lost_by(got) == loss_reason::owned_by_other);
-}
-
-TEST_CASE("an extension never shortens what was asked for elsewhere") {
-    started_quorum q(3);
-    put_everywhere(q, 25s);
-    const time_point expires = q.now() + 25s;
-    REQUIRE(attach(q, once()).won);
-    q.run_for(10ms);
-    for (auto& server : q.masters) {
-        CHECK(server.expires(q.key()) == expires);
-    }
-}
-
 TEST_CASE("a lock that is gone from a majority is lost, and what is left of it stays") {
     started_quorum q(3);
     put(q, 0, mine, 5s);
@@ -156,36 +131,6 @@ TEST_CASE("a lock that may be there, on a master that is away, is neither claime
     CHECK(q.engine.count().pending_removals == 0);
 }
 
-TEST_CASE("a majority is enough to attach, and a slow master adds to the lease") {
-    started_quorum q(3);
-    put(q, 0, mine, 5s);
-    put(q, 1, mine, 5s);
-    put(q, 2, mine, 5s);
-    q.paths[2].back = 50ms;
-    const answer got = attach(q, once());
-    REQUIRE(got.won);
-    q.run_for(100ms);
-    // Two of three are left when one loses its memory: the third vote counted.
-    q.masters[0].forget();
-    q.extend(got, 10s, 100ms);
-    CHECK(!q.loss_of(got));
-    CHECK(!q.extensions_of(got).at(0).error);
-}
-
-TEST_CASE("the removal of an attached lock is owed to a master that was away all the time") {
-    started_quorum q(3);
-    put_everywhere(q, 20s);
-    q.cut_off(2);
-    const answer got = attach(q, once());
-    REQUIRE(got.won);
-    q.release(got, 100ms);
-    CHECK(q.masters[2].value_of(q.key(), q.now()) == mine);
-    q.paths[2].reachable = true;
-    q.run_for(5s);
-    CHECK(!q.has_key());
-    CHECK(q.idle());
-}
-
 TEST_CASE("a cancelled attach claims nothing, and leaves the lock to its owner") {
     started_quorum q(3);
     put_everywhere(q, 20s);
@@ -197,21 +142,6 @@ TEST_CASE("a cancelled attach claims nothing, and leaves the lock to its owner")
     CHECK(q.engine.count().held == 0);
     q.close(100ms);
     CHECK(q.has_key());
-}
-
-TEST_CASE("too little of the lease left is too slow, and the lock stays") {
-    started_quorum q(3);
-    for (std::size_t i = 0; i < 3; ++i) {
-        put(q, i, mine, 20s);
-        q.paths[i].back = 60ms;
-    }
-    acquire_options options = once();
-    options.ttl = 200ms;
-    options.min_validity = 150ms;
-    const answer got = attach(q, options);
-    CHECK(!got.won);
-    CHECK(q.has_key());
-    CHECK(q.engine.count().held == 0);
 }
 
 TEST_CASE("an attach before the start, or after the end, says so") {
@@ -303,24 +233,6 @@ TEST_CASE("a lock without a counter has no fencing token to go on from") {
     CHECK(got.why == errc::no_quorum);
     CHECK(got.votes[0] == vote::error);
     CHECK(q.raised == 0);
-}
-
-TEST_CASE("a master that is slow to tell its counter is raised as well") {
-    counting_quorum q({7, 7, 7});
-    q.it.paths[2].back = 5ms;
-    const answer got = attach(q.it, fenced());
-    REQUIRE(got.won);
-    q.it.run_for(100ms);
-    CHECK(q.it.fences.at(0) == 8);
-    CHECK(q.counters[0] == 8);
-    CHECK(q.counters[1] == 8);
-    CHECK(q.it.idle() == false); // it is held
-}
-
-TEST_CASE("without fencing nobody asks for counters") {
-    counting_quorum q({7, 7, 7});
-    REQUIRE(attach(q.it, once()).won);
-    CHECK(q.read + q.raised == 0);
 }
 
 }} // namespace attach_test

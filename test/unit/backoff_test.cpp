@@ -63,14 +63,6 @@ TEST_CASE("delays grow to the ceiling and start small again after a reset") {
     CHECK(delay.next(2ms, 200ms, random) <= 6ms);
 }
 
-TEST_CASE("a floor above the ceiling wins") {
-    jitter random(5);
-    backoff delay;
-    for (int i = 0; i < 20; ++i) {
-        CHECK(delay.next(300ms, 200ms, random) == 300ms);
-    }
-}
-
 TEST_CASE("jitter is splitmix64, as its authors publish it") {
     jitter random(1234567);
     for (const std::size_t wanted :

@@ -49,18 +49,6 @@ TEST_CASE("an acquire may be cancelled at any moment, and leaves no keys") {
     }
 }
 
-TEST_CASE("a cancelled acquire completes only when its rollback is on the wire") {
-    started_quorum it(3);
-    it.paths[0].there = 5ms;
-    const std::uint64_t name = it.acquire(patient(), 100us);
-    it.paths[2].takes_bytes = false;
-    it.cancel(name, 10ms);
-    CHECK(it.answer_to(name) == nullptr);
-    it.paths[2].takes_bytes = true;
-    it.run_for(10ms);
-    check_clean(it, name);
-}
-
 TEST_CASE("a failed acquire completes at the end of the closing at the latest") {
     started_quorum it(3);
     it.paths[2].takes_bytes = false;
@@ -71,61 +59,6 @@ TEST_CASE("a failed acquire completes at the end of the closing at the latest") 
     it.engine.cancel({}, it.now() + 1h); // an event that comes before the timers that are due
     CHECK(it.closings == 1);
     CHECK(it.answer_to(name) != nullptr);
-}
-
-TEST_CASE("an acquire that is cancelled before a byte of it is written leaves no key") {
-    started_quorum it(3);
-    const std::uint64_t name = it.acquire(patient());
-    it.cancel(name, 10ms);
-    check_clean(it, name);
-    for (const virtual_master& server : it.masters) {
-        CHECK(server.count("SET") == server.count("EVAL"));
-    }
-}
-
-TEST_CASE("an acquire that is cancelled in its pause is done") {
-    started_quorum it(3);
-    hold_everywhere(it);
-    const std::uint64_t name = it.acquire(patient(), 30ms);
-    it.cancel(name, 10ms);
-    check_clean(it, name);
-}
-
-TEST_CASE("an acquire that is cancelled while it waits for a quorum is done") {
-    virtual_quorum it(3);
-    it.paths[0].reachable = it.paths[1].reachable = false;
-    it.start();
-    const std::uint64_t name = it.acquire(patient(), 50ms);
-    CHECK(it.answer_to(name) == nullptr);
-    it.cancel(name);
-    CHECK(it.answer_to(name) != nullptr);
-    CHECK(it.engine.count().waiting == 0);
-    CHECK(it.masters[2].count("SET") == 0);
-}
-
-TEST_CASE("what was set on a master whose connection broke is removed when it is back") {
-    started_quorum it(3);
-    it.masters[1].when = [](const arguments& words) -> mishap {
-        return words[0] == "SET" ? mishap::break_after : mishap::none;
-    };
-    it.paths[0].back = it.paths[2].back = 20ms;
-    const std::uint64_t name = it.acquire(patient(), 5ms);
-    it.cancel(name, 25ms);
-    CHECK(it.has_key());
-    CHECK(it.engine.count().pending_removals == 1);
-    it.run_for(200ms);
-    check_clean(it, name);
-    CHECK(it.engine.count().removals_repeated == 1);
-}
-
-TEST_CASE("what was set on a master that hung is removed when it goes on") {
-    started_quorum it(3);
-    it.paths[0].hung = it.paths[1].hung = true;
-    const std::uint64_t name = it.acquire(patient(), 20ms);
-    it.cancel(name, 1s);
-    it.resume(0);
-    it.resume(1, 20ms);
-    check_clean(it, name);
 }
 
 TEST_CASE("cancelling what is over changes nothing") {

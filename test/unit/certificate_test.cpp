@@ -153,18 +153,6 @@ TEST_CASE("a record that was written again says nothing of what was set before i
     CHECK(q.engine.count().masters[0].acquire_votes[vote::granted] == 0);
 }
 
-TEST_CASE("a refusal needs no certificate") {
-    certified_quorum q;
-    for (std::size_t i = 0; i < 2; ++i) {
-        q.masters[i].put(q.key(), "another's", q.now() + 5s);
-        q.masters[i].drop(record_key);
-    }
-    const answer got = q.acquire_now(once());
-    CHECK(got.why == errc::contended);
-    CHECK(got.votes[0] == vote::held);
-    CHECK(q.state(0) != redlock::master_state::admitted); // and the loss is noticed
-}
-
 TEST_CASE("a SET whose certificate never came is unknown, and is removed when the master is back") {
     certified_quorum q;
     const mishap when = GENERATE(mishap::break_before, mishap::break_after);

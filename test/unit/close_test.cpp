@@ -87,19 +87,6 @@ TEST_CASE("close gives up the connections that are still being made") {
     CHECK(it.opens.size() == 3);
 }
 
-TEST_CASE("close waits for the rollback of an acquire that was cancelled just before") {
-    started_quorum it(3);
-    for (virtual_quorum::path& way : it.paths) {
-        way.there = 10ms;
-    }
-    const std::uint64_t name = it.acquire(once(), 1ms);
-    it.cancel(name);
-    it.close(99ms);
-    CHECK(it.engine.closed_down());
-    CHECK(!it.has_key());
-    CHECK(!it.answered(name).won);
-}
-
 TEST_CASE("a query that is asked for is answered when the engine is closed") {
     started_quorum it(3);
     it.engine.ask(1, "r", it.now());

@@ -330,23 +330,6 @@ TEST_CASE("a step that was taken down stays taken until the connection is a new 
     CHECK(it.link.commands().evalsha);
 }
 
-TEST_CASE("counters add up over connections") {
-    up_site it;
-    it.send(1);
-    it.hear("+OK\r\n");
-    const auto written = it.link.output().size();
-    it.link.written(written);
-    CHECK(it.link.counters().commands == 3);
-    CHECK(it.link.counters().writes == 2);
-    CHECK(it.link.counters().bytes_received > 0);
-    it.link.closed("reset", it.now);
-    CHECK(it.link.counters().disconnects == 1);
-    it.wait(2s);
-    it.introduce();
-    CHECK(it.link.counters().connects == 2);
-    CHECK(it.link.counters().commands == 5);
-}
-
 TEST_CASE("a master that lags too far is overloaded") {
     up_site it;
     for (std::size_t i = 0; i < connection::in_flight_max; ++i) {

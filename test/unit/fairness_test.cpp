@@ -151,18 +151,6 @@ TEST_CASE(
     CHECK(it.queue().empty());
 }
 
-TEST_CASE(
-    "a waiter that is first, but before a held lock, makes no attempt before a notification") {
-    site it(with_pushes(5));
-    it.hold_everywhere();
-    const std::uint64_t name = it.acquire(in_order(), 10s);
-    CHECK(it.asked() == 0);
-    CHECK(it.queue().size() == 1);
-    it.free_everywhere();
-    it.told("released", 5ms);
-    CHECK(it.won(name));
-}
-
 TEST_CASE("a waiter that is first and does not come holds the next up for its lease at most") {
     site it(with_pushes(3));
     it.enter("dead");
@@ -222,20 +210,6 @@ TEST_CASE("a waiter that goes away leaves the queue") {
     CHECK(it.masters[it.queue_master].count("EVAL") > 0);
     REQUIRE(it.queue().size() == 1);
     CHECK(it.queue()[0].waiter == "another");
-}
-
-TEST_CASE("the next of a line has its place when the one before goes without the lock") {
-    site it(with_pushes(3));
-    it.enter("another", 1h);
-    const std::uint64_t first = it.acquire(in_order());
-    const std::uint64_t second = it.acquire(in_order(), 100ms);
-    REQUIRE(it.queue().size() == 2);
-    const std::string place = it.queue()[1].waiter;
-    it.enter("later", 1h);
-    it.cancel(first, 3s);
-    REQUIRE(it.queue().size() == 3);
-    CHECK(it.queue()[1].waiter == place);
-    CHECK(it.answer_to(second) == nullptr);
 }
 
 TEST_CASE("the next of a line goes to the end when the one before has the lock") {
@@ -395,14 +369,6 @@ TEST_CASE("an outage is not contention, also with another client first in the qu
     REQUIRE(!q.answered(name).won);
     CHECK(q.answered(name).why == (over ? errc::contended : errc::no_quorum));
     CHECK(std::ranges::count(q.answered(name).votes, redlock::vote::held) == (over ? 1 : 0));
-}
-
-TEST_CASE("the name of a place is too long to be anybody else's") {
-    site it(with_pushes(3));
-    it.enter("another", 1h);
-    it.acquire(in_order(), 10ms);
-    REQUIRE(it.queue().size() == 2);
-    CHECK(it.queue()[1].waiter.size() == 20);
 }
 
 }} // namespace fairness_test

@@ -478,19 +478,6 @@ TEST_CASE("a removal is published on the masters that it names") {
     CHECK(words_of(it.box, sent[0], command_variant::evalsha, 2).back() == "00");
 }
 
-TEST_CASE("a call is an array of counted strings, after what is there") {
-    frames_site it;
-    it.add({.kind = removes, .publishes = true});
-    std::string bytes = "before";
-    const std::vector<frame> sent = it.flush();
-    it.box.write(bytes, sent.at(0), command_variant::evalsha, "the:epoch", {});
-    frames::write_publishes(bytes, sent[0], 1);
-    CHECK(
-        bytes
-        == "before*7\r\n$7\r\nEVALSHA\r\n$40\r\n" + std::string(guarded_release.sha1)
-               + "\r\n$1\r\n1\r\n$5\r\nlock1\r\n$1\r\n0\r\n$6\r\ntoken1\r\n$1\r\n1\r\n");
-}
-
 TEST_CASE("in the plain protocol a call is one SET after another") {
     frames_site it;
     it.add_all({{.number = 1, .native = true}, {.number = 2, .native = true}});

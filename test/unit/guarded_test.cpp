@@ -109,63 +109,8 @@ struct guarded_quorum {
     virtual_quorum it;
 };
 
-const std::string granted = three(1, 0);
 const std::string forgotten = three(-2, 0);
 const std::string missing = three(-3, 0);
-const std::string error_reply = "-OOM command not allowed\r\n";
-
-// A lock for 10 s on the first `voters` masters, of which an extension is asked that they answer
-// so.
-struct extended_quorum : guarded_quorum {
-    extended_quorum(
-        const std::vector<std::string>& replies,
-        std::size_t voters,
-        const std::function<void(script_answers&)>& change = {},
-        const std::vector<std::size_t>& order = {})
-        : guarded_quorum(replies.size()) {
-        for (std::size_t i = voters; i < replies.size(); ++i) {
-            scripts[i].acquire = three(0, 500, 0);
-        }
-        it.start();
-        lease = it.acquire_now(once());
-        REQUIRE(lease.won);
-        it.run_for(10ms);
-        answers(replies);
-        for (std::size_t i = 0; change && i < scripts.size(); ++i) {
-            change(scripts[i]);
-        }
-        for (std::size_t i = 0; i < order.size(); ++i) {
-            it.paths[order[i]].back = (1 + i) * 1ms;
-        }
-        extend();
-    }
-
-    void answers(const std::vector<std::string>& replies) {
-        for (std::size_t i = 0; i < replies.size(); ++i) {
-            scripts[i].extend = replies[i];
-        }
-    }
-    void extend() {
-        extended_at = it.now();
-        it.extend(lease, 10s, 30ms);
-    }
-    // Of the last extension.
-    std::optional<errc> result() const {
-        const auto all = it.extensions_of(lease);
-        REQUIRE(!all.empty());
-        return all.back().error;
-    }
-
-    unit::answer lease;
-    redlock::time_point extended_at;
-};
-
-TEST_CASE("a guarded master is admitted by its handshake, also when nobody asks for anything") {
-    guarded_quorum q(3);
-    q.it.start();
-    CHECK(q.it.engine.ready());
-    CHECK(q.said("handshake") == 3);
-}
 
 TEST_CASE("a master that says that it is quarantined does not vote, and is asked again") {
     guarded_quorum q(3);
@@ -182,31 +127,6 @@ TEST_CASE("a master that says that it is quarantined does not vote, and is asked
     q.scripts[0].handshake = handshake_reply(0, 5'000'000, 5'000'000);
     q.it.run_for(6s);
     CHECK(q.it.engine.examine(q.it.now()).admitted == 3);
-}
-
-TEST_CASE("a quarantine that was taken away by hand ends with the next health check") {
-    auto rules = guarded(1);
-    rules.health_check_interval = 1s;
-    virtual_quorum it(rules);
-    std::string handshake = handshake_reply(1, 86'400'000'000);
-    it.masters[0].when = [&](const arguments& words) {
-        it.masters[0].replies["EVALSHA"] = handshake;
-        return words.empty() ? mishap::break_before : mishap::none;
-    };
-    it.start();
-    it.run_for(10s);
-    CHECK(it.engine.examine(it.now()).admitted == 0);
-    handshake = handshake_reply(0, 0);
-    it.run_for(3s);
-    CHECK(it.engine.examine(it.now()).admitted == 1);
-}
-
-TEST_CASE("an extension also keeps the fencing counter for longer") {
-    quorum_with_lock it(guarded_settings_for(3), fenced());
-    const redlock::time_point before = it.masters[0].expires("p:{r}:fence");
-    it.run_for(5s);
-    it.extend(it.got, 10s, 10ms);
-    CHECK(it.masters[0].expires("p:{r}:fence") >= before + 5s);
 }
 
 TEST_CASE("a fencing counter outlives the longest lease that any owner of the lock asked for") {
@@ -232,28 +152,6 @@ TEST_CASE("a fencing counter outlives the longest lease that any owner of the lo
     REQUIRE(it.answered(third).won);
     CHECK(it.engine.count().local_handoffs == 2);
     CHECK(lasts() == 28h);
-}
-
-TEST_CASE("counters that agree cost no second round trip") {
-    guarded_quorum q(3);
-    q.it.start();
-    const answer got = q.it.acquire_now(fenced());
-    CHECK(got.won);
-    CHECK(q.said("raise") == 0);
-    CHECK(q.it.engine.count().raised == 0);
-}
-
-TEST_CASE("counters that differ are raised to the largest, where they are smaller") {
-    guarded_quorum q(3);
-    q.scripts[1].acquire = three(1, 9);
-    q.scripts[2].acquire = three(0, 500, 0);
-    q.it.start();
-    const answer got = q.it.acquire_now(fenced());
-    CHECK(got.won);
-    CHECK(q.scripts[0].said["raise"] == 1);
-    CHECK(q.scripts[1].said["raise"] == 0);
-    CHECK(q.scripts[2].said["raise"] == 0);
-    CHECK(q.it.engine.count().raised == 1);
 }
 
 TEST_CASE("an attempt goes on no longer where there is no counter to raise") {
@@ -347,14 +245,6 @@ TEST_CASE("an extension whose script is missing is not sent again once the lease
     CHECK(q.said("extend") == 6);
 }
 
-TEST_CASE("without fencing, counters do not matter") {
-    guarded_quorum q(3);
-    q.scripts[1].acquire = three(1, 0);
-    q.it.start();
-    CHECK(q.it.acquire_now(once()).won);
-    CHECK(q.said("raise") == 0);
-}
-
 TEST_CASE("a grant without the counter that was asked for is an error, not a lock") {
     guarded_quorum q(3);
     for (script_answers& one : q.scripts) {
@@ -395,50 +285,6 @@ TEST_CASE("an extension asks all masters, and a second step heals the key where 
     CHECK(q.scripts[2].said["remove"] == 1); // what was healed is removed as well
 }
 
-TEST_CASE("a vote that was healed lasts from the extension on") {
-    extended_quorum q({missing, granted, granted}, 2);
-    CHECK(q.result() == std::nullopt);
-    CHECK(q.scripts[0].said["heal"] == 1);
-    q.answers({granted, error_reply, error_reply});
-    q.it.at(q.extended_at + usable(10s) - 1ns, [&] { CHECK(!q.it.loss_of(q.lease)); });
-    q.it.run_for(11s);
-    CHECK(q.it.lost_at(q.lease) == q.extended_at + usable(10s));
-}
-
-TEST_CASE("a straggler that misses the key is healed at once, where a majority still had it") {
-    guarded_quorum q(3);
-    q.it.start();
-    const answer got = q.it.acquire_now(once(), 10ms);
-    q.it.paths[2].back = 30ms;
-    q.scripts[2].extend = missing;
-    q.it.extend(got, 10s, 10ms);
-    CHECK(q.it.extensions_of(got).size() == 1);
-    CHECK(q.said("heal") == 0);
-    q.it.run_for(100ms);
-    CHECK(q.scripts[2].said["heal"] == 1);
-    CHECK(q.it.engine.count().masters[2].healed == 1);
-}
-
-TEST_CASE("one missing key does not lose a lock that the heal of the same round saves") {
-    // Exactly a majority has it: 0 and 1. The second of them is flushed, and the third is healed.
-    extended_quorum q({granted, forgotten, missing}, 2);
-    CHECK(q.result() == std::nullopt);
-    CHECK(q.said("heal") == 1);
-    CHECK(q.scripts[2].said["heal"] == 1);
-    CHECK(!q.it.loss_of(q.lease));
-    CHECK(q.it.deadlines_of(q.lease).back() == q.extended_at + usable(10s));
-}
-
-TEST_CASE("a heal that is refused saves nothing, and the lock is lost") {
-    const std::string refusal = GENERATE(three(0, 500), three(-1, 0), three(-2, 0), error_reply);
-    extended_quorum q(
-        {granted, forgotten, missing}, 2, [&](script_answers& one) { one.heal = refusal; });
-    CHECK(q.result() == errc::lost);
-    CHECK(q.said("heal") == 1);
-    REQUIRE(q.it.loss_of(q.lease));
-    CHECK(q.it.loss_of(q.lease)->at < q.extended_at + 10ms);
-}
-
 TEST_CASE("a lock is lost once, even if no heal can be sent when the time of a round is up") {
     guarded_quorum q(3);
     q.scripts[2].acquire = three(0, 500, 0);
@@ -455,132 +301,6 @@ TEST_CASE("a lock is lost once, even if no heal can be sent when the time of a r
     CHECK(q.it.extension_errors(got) == errors{errc::lost});
     CHECK(q.it.engine.count().lost.total() == 1);
     CHECK(q.said("heal") == 0);
-}
-
-TEST_CASE("keys that are deleted on a majority are not put back, and the holder learns of it") {
-    for (const std::size_t masters : {3U, 5U}) {
-        std::vector<std::string> replies(masters, granted);
-        std::fill_n(replies.begin(), redlock::core::quorum_of(masters), missing);
-        extended_quorum q(replies, masters);
-        CHECK(q.result() == errc::lost);
-        CHECK(q.said("heal") == 0);
-        CHECK(q.it.lost_by(q.lease) == loss_reason::expired);
-        CHECK(q.it.loss_of(q.lease)->at < q.extended_at + 10ms);
-    }
-}
-
-TEST_CASE("a key that was removed silently leaves less to rely on for as long as the lease lasts") {
-    for (const bool removed : {false, true}) {
-        // The third master's key is deleted, or was never there; to heal it fails.
-        extended_quorum q({granted, granted, missing}, removed ? 3 : 2, [](script_answers& one) {
-            one.heal = error_reply;
-        });
-        CHECK(q.result() == std::nullopt);
-        q.scripts[2].heal = three(2, 0);
-        q.answers({granted, forgotten, missing});
-        q.extend();
-        CHECK(q.result() == (removed ? std::optional(errc::lost) : std::nullopt));
-        CHECK(q.scripts[2].said["heal"] == (removed ? 1 : 2));
-    }
-}
-
-TEST_CASE("a master that does not answer blocks others until its vote has ended") {
-    for (const bool confirmed : {true, false}) {
-        guarded_quorum q(5);
-        for (std::size_t i = confirmed ? 4 : 3; i < 5; ++i) {
-            q.scripts[i].acquire = three(0, 500, 0);
-        }
-        q.it.start();
-        const answer got = q.it.take(once(), 10ms);
-        q.scripts[2].extend = forgotten;
-        q.scripts[4].extend = missing;
-        q.scripts[1].extend = three(0, 300);
-        q.it.paths[3].hung = true;
-        q.it.extend(got, 10s, 99ms);
-        CHECK(q.it.extensions_of(got).empty()); // it is judged when all have answered
-        CHECK(q.said("heal") == 0);
-        CHECK(!q.it.loss_of(got));
-        q.it.run_for(5ms); // ... or at master_timeout
-        // 0 has it, 1 was taken by another owner: silently, if it had voted before.
-        CHECK(q.said("heal") == 0);
-        CHECK(q.it.extension_errors(got) == errors{errc::lost});
-    }
-    for (const bool confirmed : {true, false}) {
-        guarded_quorum q(3);
-        q.scripts[confirmed ? 2 : 1].acquire = three(0, 500, 0);
-        q.it.start();
-        const answer got = q.it.take(once(), 10ms);
-        if (confirmed) {
-            q.scripts[2].extend = missing;
-        } else {
-            q.scripts[2].extend = forgotten; // 0 alone has it, 1 never had it, and hangs
-        }
-        q.it.paths[1].hung = true;
-        q.it.extend(got, 10s, 99ms);
-        CHECK(q.said("heal") == 0);
-        CHECK(q.it.extensions_of(got).empty());
-        q.it.run_for(5ms);
-        CHECK(q.said("heal") == (confirmed ? 1 : 0));
-        CHECK(
-            q.it.extension_errors(got)
-            == errors{(confirmed ? std::nullopt : std::optional(errc::lost))});
-    }
-}
-
-TEST_CASE("what was relied on for a heal may turn out to be wrong before it has counted") {
-    guarded_quorum q(3);
-    q.scripts[2].acquire = three(0, 500, 0);
-    q.it.start();
-    const answer got = q.it.acquire_now(once(), 10ms);
-    q.scripts[1].extend = q.scripts[2].extend = missing;
-    q.it.paths[1].back = 105ms; // after master_timeout, before the heal is answered
-    q.it.paths[2].back = 8ms;
-    q.it.extend(got, 10s, 200ms);
-    CHECK(q.scripts[2].said["heal"] == 1);
-    CHECK(q.it.extension_errors(got) == errors{errc::lost});
-    CHECK(q.it.loss_of(got));
-}
-
-TEST_CASE("a heal that nobody answers ends its round, and the lease at its old end") {
-    guarded_quorum q(3);
-    q.scripts[2].acquire = three(0, 500, 0);
-    q.it.start();
-    const answer got = q.it.acquire_now(once(), 10ms);
-    q.scripts[1].extend = error_reply;
-    q.scripts[2].extend = missing;
-    q.it.masters[2].when = [when = q.it.masters[2].when](const arguments& words) {
-        when(words);
-        return runs(words, core::guarded_heal) ? mishap::hang_after : mishap::none;
-    };
-    const redlock::time_point sent = q.it.now();
-    q.it.extend(got, 10s, 1s);
-    CHECK(q.scripts[2].said["heal"] == 1);
-    CHECK(q.it.extension_errors(got) == errors{errc::no_quorum});
-    CHECK(q.it.extensions_of(got)[0].at >= sent + 100ms);
-    CHECK(q.it.extensions_of(got)[0].at <= sent + 105ms);
-    CHECK(q.it.deadlines_of(got).empty()); // 0 alone lasts longer
-    q.it.resume(2);                        // what comes after the round does not count in it
-    q.it.run_until(got.deadline - 1ns);
-    CHECK(!q.it.loss_of(got));
-    CHECK(q.it.deadlines_of(got).empty());
-    q.it.run_for(1ns);
-    CHECK(q.it.loss_of(got));
-}
-
-TEST_CASE("a key that is still there is a vote even in a quarantine") {
-    guarded_quorum q(3);
-    q.it.start();
-    const answer got = q.it.acquire_now(once(), 10ms);
-    for (const std::size_t i : {1U, 2U}) { // restarted, with their keys
-        q.scripts[i].handshake = handshake_reply(1, 60'000'000);
-        q.it.disconnect(i);
-    }
-    q.it.run_for(1s);
-    REQUIRE(q.it.engine.examine(q.it.now()).admitted == 1);
-    const redlock::time_point sent = q.it.now();
-    CHECK(!q.it.extend_now(got, 10s));
-    CHECK(q.it.deadlines_of(got).back() == sent + usable(10s));
-    CHECK(!q.it.acquire_now(once(), "other").won); // but no new lock
 }
 
 TEST_CASE("a quarantined master is asked to extend, never to heal, and not introduced each time") {
@@ -600,39 +320,19 @@ TEST_CASE("a quarantined master is asked to extend, never to heal, and not intro
 }
 
 TEST_CASE("a server that has lost the script of a heal gets its text") {
-    extended_quorum q({granted, granted, missing}, 3);
+    guarded_quorum q(3);
+    q.it.start();
+    const answer got = q.it.acquire_now(once(), 10ms);
+    q.scripts[2].extend = missing;
+    q.it.extend(got, 10s, 30ms);
     CHECK(q.it.masters[2].count("EVALSHA " + std::string(core::guarded_heal.sha1)) == 0);
-    q.extend();
+    q.it.extend(got, 10s, 30ms);
     CHECK(q.it.masters[2].count("EVALSHA " + std::string(core::guarded_heal.sha1)) == 1);
     q.scripts[2].heal = "-NOSCRIPT No matching script\r\n";
-    q.extend();
+    q.it.extend(got, 10s, 30ms);
     const std::size_t whole = q.it.masters[2].count("EVAL " + std::string(core::guarded_heal.text));
     CHECK(whole == 2); // the first time, and now
-    CHECK(q.result() == std::nullopt);
-}
-
-TEST_CASE("an idle guarded master is asked for its clock, which no answer would tell else") {
-    auto rules = guarded(1);
-    rules.health_check_interval = 1s;
-    virtual_quorum it(rules);
-    it.masters[0].replies["EVALSHA"] = handshake_reply(0, 0);
-    it.masters[0].replies["TIME"] = "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n";
-    it.start();
-    it.run_for(10s);
-    CHECK(it.masters[0].count("TIME") >= 9);
-    CHECK(it.masters[0].count("PING") == 0);
-    // So the moment that an acquire carries is right to within the error of a second, not of ten.
-    std::string not_after;
-    it.masters[0].when = [&](const arguments& words) {
-        if (words[0].starts_with("EVAL") && shared_call_in(words)) {
-            not_after = words.back();
-        }
-        return mishap::none;
-    };
-    it.masters[0].replies["EVALSHA"] = three(1, 1, 1);
-    CHECK(it.acquire_now(fenced()).won);
-    CHECK(std::stoll(not_after) > 1'700'000'000'000'000);
-    CHECK(std::stoll(not_after) < 1'700'000'001'200'000);
+    CHECK(!q.it.extensions_of(got).back().error);
 }
 
 TEST_CASE("what the server's words do not say of the way out is added to them") {
@@ -732,28 +432,10 @@ TEST_CASE("a debt lasts for as long as the key can, whichever command may have s
     CHECK(q.it.engine.count().pending_removals == 0);
 }
 
-TEST_CASE("a lock that is found gone when time is up keeps its keys while its holder may act") {
+TEST_CASE("a heal is not said in other words after the deadline") {
     guarded_quorum q(3);
     q.it.start();
-    acquire_options automatic = once();
-    automatic.renew = redlock::renewal::automatic;
-    const answer got = q.it.acquire_now(automatic, 10ms);
-    q.scripts[0].extend = q.scripts[1].extend = missing;
-    q.it.paths[2].hung = true; // or the answers alone would have told
-    const redlock::time_point sent = q.it.now();
-    q.it.extend(got, 10s);
-    q.it.run_until(sent + 200ms);
-    CHECK(q.it.lost_at(got) == sent + 100ms);
-    q.it.run_until(got.deadline - 1ns);
-    CHECK(q.said("remove") == 0);
-    CHECK(q.said("extend") == 2);
-    q.it.run_for(10ms);
-    CHECK(q.said("remove") == 2);
-}
-
-TEST_CASE("a heal is not said in other words after the deadline") {
-    extended_quorum q({granted, granted, granted}, 3);
-    q.it.paths[2].back = 1ms;
+    const answer got = q.it.acquire_now(once(), 10ms);
     q.scripts[2].extend = missing;
     q.scripts[2].heal = "-NOSCRIPT No matching script\r\n";
     const redlock::time_point deadline = q.it.now() + usable(10s);
@@ -763,11 +445,11 @@ TEST_CASE("a heal is not said in other words after the deadline") {
         q.it.paths[2].back = heals ? deadline - q.it.now() : nanoseconds(1ms);
         return before;
     };
-    q.extend();
-    REQUIRE(q.it.deadlines_of(q.lease).back() == deadline);
+    q.it.extend(got, 10s, 30ms);
+    REQUIRE(q.it.deadlines_of(got).back() == deadline);
     REQUIRE(q.scripts[2].said["heal"] == 1);
     q.it.run_for(20s);
-    CHECK(q.it.lost_at(q.lease) == deadline);
+    CHECK(q.it.lost_at(got) == deadline);
     CHECK(q.scripts[2].said["heal"] == 1);
 }
 
@@ -824,17 +506,6 @@ TEST_CASE("an owner that becomes a reader is extended, and knows in time that it
     CHECK(q.it.deadlines_of(got).empty() == !answered);
 }
 
-TEST_CASE("an extension in a call for several locks is not sent after the deadline either") {
-    guarded_quorum q(3);
-    q.it.start();
-    const answer got = q.it.acquire_now(once());
-    q.it.at(got.deadline, [&] { q.it.extend(got, 10s); }); // before the timer of that moment
-    q.it.run_until(got.deadline + 1s);
-    CHECK(q.said("extend") == 0);
-    CHECK(q.it.lost_at(got) == got.deadline);
-    CHECK(q.it.extensions_of(got).size() == 1);
-}
-
 TEST_CASE("a rollback in the turn of its acquire leaves after it") {
     guarded_quorum q(3);
     q.it.start();
@@ -845,16 +516,6 @@ TEST_CASE("a rollback in the turn of its acquire leaves after it") {
     q.it.run_for(10ms);
     CHECK(order == std::vector<std::string>{"acquire", "acquire", "remove"});
     CHECK(q.it.answered(other).won);
-}
-
-TEST_CASE("a lock that is released and acquired in one turn does not meet its own key") {
-    guarded_quorum q(3);
-    q.it.start();
-    const answer got = q.it.take(once());
-    const std::vector<std::string>& order = q.order_of_commands();
-    q.it.release(got);
-    q.it.acquire(once(), 10ms);
-    CHECK(order == std::vector<std::string>{"remove", "acquire"});
 }
 
 }} // namespace guarded_test

@@ -133,34 +133,6 @@ TEST_CASE("a lock is renewed after a quarter to a third of its ttl, for as long 
     CHECK(it.masters[1].value_of("p:{r}", it.now()) == got.token);
 }
 
-TEST_CASE("a lock is renewed no earlier where clocks may drift much") {
-    redlock::core::settings rules = settings_for(3);
-    rules.drift.factor = 0.1;
-    started_quorum it(rules);
-    const redlock::time_point began = it.now();
-    it.acquire_now(renewed());
-    it.run_until(began + nanoseconds(10s) / 4 - 100ms - 1ms);
-    CHECK(extensions_seen(it.masters[0]) == 0);
-    it.run_until(began + nanoseconds(10s) / 3);
-    CHECK(extensions_seen(it.masters[0]) == 1);
-}
-
-TEST_CASE("a lock with the shortest of leases is renewed as well") {
-    started_quorum it(3);
-    acquire_options options = renewed();
-    options.ttl = 20ms; // a hundredth of it is a fraction of a millisecond
-    const answer got = it.acquire_now(options, 1s);
-    CHECK(!it.loss_of(got));
-    CHECK(extensions_seen(it.masters[0]) > 100);
-}
-
-TEST_CASE("a lock that is not renewed by itself is not") {
-    quorum_with_lock it(3);
-    it.run_until(it.got.deadline);
-    CHECK(it.loss_of(it.got));
-    CHECK(extensions_seen(it.masters[0]) == 0);
-}
-
 TEST_CASE("a renewal without an answer is tried again until the deadline, then the lock is lost") {
     quorum_with_lock it(5, renewed(), 1s);
     for (std::size_t i = 0; i < 3; ++i) {
@@ -193,17 +165,6 @@ TEST_CASE("a process that did not run when its renewal was due learns so") {
         it.run_until(it.got.deadline);
         CHECK(it.lost_by(it.got) == loss_reason::majority_unreachable);
     }
-}
-
-TEST_CASE("a renewal that works after many that didn't saves the lock") {
-    quorum_with_lock it(3, renewed());
-    it.masters[0].replies["EVALSHA"] = it.masters[1].replies["EVALSHA"] = "-BUSY script\r\n";
-    it.run_until(it.got.deadline - 2s);
-    CHECK(it.engine.count().renewals_failed > 3);
-    it.masters[0].replies.clear();
-    it.run_until(it.got.deadline + 1s);
-    CHECK(!it.loss_of(it.got));
-    CHECK(it.engine.count().renewed >= 1);
 }
 
 TEST_CASE("after a renewal that worked, one that fails is tried again as soon as the first") {
@@ -250,46 +211,6 @@ TEST_CASE("a loss is signalled by the timer, also while an extension is in fligh
     }
 }
 
-TEST_CASE("an answer that comes after held() has become false does not bring the lock back") {
-    started_quorum it(3);
-    acquire_options options = once();
-    options.stop_margin = 1s;
-    const answer got = it.acquire_now(options);
-    for (virtual_master& server : it.masters) {
-        server.know(redlock::core::compare_and_extend_each);
-    }
-    it.paths[0].back = 49ms; // one answer before that moment, the deciding one at it
-    it.paths[1].back = it.paths[2].back = 50ms;
-    it.run_until(got.held_until - 50ms);
-    it.extend(got, 10s, 1s);
-    // held() was false at `held_until`: it must not become true again
-    CHECK(it.lost_at(got) == got.held_until);
-}
-
-TEST_CASE("an extension is not sent after the deadline") {
-    quorum_with_lock it(3);
-    it.at(it.got.deadline, [&] { it.extend(it.got, 10s); }); // before the timer of that moment
-    it.run_until(it.got.deadline + 1s);
-    CHECK(extensions_seen(it.masters[0]) == 0);
-    CHECK(it.lost_at(it.got) == it.got.deadline);
-    CHECK(it.extensions_of(it.got).size() == 1);
-}
-
-TEST_CASE("FLUSHALL on a majority is a loss at the next renewal") {
-    started_quorum it(5);
-    const redlock::time_point began = it.now();
-    const answer got = it.acquire_now(renewed(), 1s);
-    for (std::size_t i = 0; i < 3; ++i) {
-        it.masters[i].forget();
-    }
-    it.run_for(5s);
-    CHECK(it.lost_by(got) == loss_reason::expired);
-    CHECK(it.loss_of(got)->at - began < nanoseconds(10s) / 3 + 5ms);
-    it.release(got, 10ms);
-    CHECK(!it.has_key());
-    CHECK(it.idle());
-}
-
 TEST_CASE("a majority that belongs to somebody else is a loss, and theirs stays") {
     quorum_with_lock it(3, renewed(), 1s);
     it.masters[0].put(it.key(), "somebody");
@@ -300,16 +221,6 @@ TEST_CASE("a majority that belongs to somebody else is a loss, and theirs stays"
     it.release(it.got, 10ms);
     CHECK(it.masters[0].value_of("p:{r}", it.now()) == "somebody");
     CHECK(!it.masters[2].value_of("p:{r}", it.now()));
-}
-
-TEST_CASE("FLUSHALL on a minority leaves the lock held") {
-    quorum_with_lock it(5, renewed(), 1s);
-    it.masters[0].forget();
-    it.masters[1].forget();
-    it.run_for(60s);
-    CHECK(!it.loss_of(it.got));
-    CHECK(!it.masters[0].value_of("p:{r}", it.now())); // nothing puts it back
-    CHECK(it.masters[4].value_of("p:{r}", it.now()) == it.got.token);
 }
 
 TEST_CASE("max_hold ends a renewed lock, exactly") {
@@ -327,18 +238,6 @@ TEST_CASE("max_hold ends a renewed lock, exactly") {
     }
 }
 
-TEST_CASE("max_hold ends a lock before its first lease does") {
-    started_quorum it(3);
-    acquire_options options = renewed();
-    options.max_hold = 2s;
-    const redlock::time_point began = it.now();
-    const answer got = it.acquire_now(options);
-    CHECK(got.deadline == began + 2s);
-    it.run_for(5s);
-    CHECK(it.lost_at(got) == began + 2s);
-    CHECK(it.lost_by(got) == loss_reason::max_hold_reached);
-}
-
 TEST_CASE("an extension moves the deadline, and never shortens it") {
     quorum_with_lock it(3, once(), 1s);
     const redlock::time_point sent = it.now();
@@ -350,16 +249,6 @@ TEST_CASE("an extension moves the deadline, and never shortens it") {
     CHECK(it.deadlines_of(it.got).back() == sent + usable(20s));
     CHECK(it.masters[0].expires(it.key()) >= sent + 20s);
     CHECK(it.is_lost_at(it.got, sent + usable(20s)));
-}
-
-TEST_CASE("an extension below a quorum moves nothing, and the old lease stands until its end") {
-    quorum_with_lock it(5, once(), 1s);
-    for (std::size_t i = 0; i < 3; ++i) {
-        it.masters[i].replies["EVALSHA"] = "-MISCONF cannot persist\r\n";
-    }
-    CHECK(it.extend_now(it.got, 20s) == errc::no_quorum);
-    CHECK(it.deadlines_of(it.got).empty());
-    CHECK(it.is_lost_at(it.got, it.got.deadline));
 }
 
 TEST_CASE("after partial extensions the lock lasts as long as some majority does") {
@@ -381,51 +270,6 @@ TEST_CASE("after partial extensions the lock lasts as long as some majority does
     // 0 and 1 to `first`, 2 and 3 a second longer: the third largest is the first's.
     REQUIRE(!it.deadlines_of(it.got).empty());
     CHECK(it.deadlines_of(it.got).back() == first + usable(10s));
-}
-
-TEST_CASE("extensions of the user are done one after the other, in order") {
-    quorum_with_lock it(3, once(), 1s);
-    const redlock::time_point sent = it.now();
-    it.extend(it.got, 11s);
-    it.extend(it.got, 12s);
-    it.extend(it.got, 13s, 2ms);
-    CHECK(it.extensions_of(it.got).size() < 3);
-    it.run_for(20ms);
-    REQUIRE(it.extensions_of(it.got).size() == 3);
-    std::vector<std::string> ttls;
-    for (const std::string& line : it.masters[0].seen) {
-        if (line.starts_with("EVAL") && line.find(" extend ") != std::string::npos) {
-            const std::size_t ttl = line.find(it.key()) + it.key().size() + 1;
-            ttls.push_back(line.substr(ttl, line.find(' ', ttl) - ttl));
-        }
-    }
-    CHECK(ttls == std::vector<std::string>{"11000", "12000", "13000"});
-    CHECK(it.deadlines_of(it.got).back() > sent + usable(13s));
-    for (const extension_end& one : it.extensions_of(it.got)) {
-        CHECK(!one.error);
-    }
-}
-
-TEST_CASE("an extension that nobody answers ends at master_timeout") {
-    quorum_with_lock it(3);
-    it.paths[0].hung = it.paths[1].hung = true;
-    const redlock::time_point sent = it.now();
-    it.extend(it.got, 10s, 1s);
-    REQUIRE(it.extensions_of(it.got).size() == 1);
-    CHECK(it.extensions_of(it.got)[0].at == sent + 100ms);
-    CHECK(it.extensions_of(it.got)[0].error == errc::no_quorum);
-}
-
-TEST_CASE("an extension without a quorum of masters ends at once") {
-    quorum_with_lock it(3);
-    it.cut_off(0);
-    it.cut_off(1);
-    it.extend(it.got, 10s);
-    it.extend(it.got, 10s);
-    REQUIRE(it.extensions_of(it.got).size() == 2);
-    CHECK(it.extensions_of(it.got)[1].error == errc::no_quorum);
-    it.run_until(it.got.deadline);
-    CHECK(it.loss_of(it.got));
 }
 
 TEST_CASE("an extension of a lock that is released or lost says nothing more") {
@@ -548,36 +392,6 @@ TEST_CASE("plain extensions of one turn share a call") {
     CHECK(all.seen("EVAL ") == 2);
 }
 
-TEST_CASE("each lock of a call has its own status") {
-    several_held all(4);
-    for (const std::size_t i : {0U, 1U}) {
-        all.it.masters[i].drop(all.it.key("r1"));
-        all.it.masters[i].put(all.it.key("r2"), "somebody");
-    }
-    all.extend();
-    CHECK(all.seen("EVAL extend 4 ") == 1);
-    CHECK(!all.error_of(0));
-    CHECK(all.it.lost_by(all.got[1]) == loss_reason::expired);
-    CHECK(all.it.lost_by(all.got[2]) == loss_reason::owned_by_other);
-    CHECK(!all.error_of(3));
-    CHECK(all.it.masters[0].value_of(all.it.key("r2"), all.it.now()) == "somebody");
-}
-
-TEST_CASE("a server that has lost the script of a call gets its text, in a call again") {
-    several_held all(3);
-    all.extend();
-    for (virtual_master& server : all.it.masters) {
-        server.forget_scripts();
-    }
-    all.extend();
-    CHECK(all.seen("EVALSHA extend 3 ") == 1);
-    CHECK(all.seen("EVAL extend 3 ") == 2);
-    CHECK(all.seen("EVAL") == 3);
-    for (std::size_t i = 0; i < all.got.size(); ++i) {
-        CHECK(!all.error_of(i));
-    }
-}
-
 TEST_CASE("a call that is refused is sent again one by one, once") {
     several_held all(3);
     for (virtual_master& server : all.it.masters) {
@@ -596,20 +410,6 @@ TEST_CASE("a call that is refused is sent again one by one, once") {
     CHECK(all.it.removal_of(all.got[0])->what == release_result::uncertain);
 }
 
-TEST_CASE("a call whose connection breaks leaves each of its locks unknown there") {
-    for (const mishap what : {mishap::break_before, mishap::break_after}) {
-        several_held all(3);
-        for (const std::size_t i : {0U, 1U}) {
-            all.it.masters[i].when = on_script(what);
-        }
-        all.extend();
-        for (std::size_t i = 0; i < all.got.size(); ++i) {
-            CHECK(all.error_of(i) == errc::no_quorum);
-            CHECK(!all.it.loss_of(all.got[i]));
-        }
-    }
-}
-
 TEST_CASE("a lock that is released in the turn of its extension is released after it") {
     several_held all(2);
     all.it.extend(all.got[0], 20s);
@@ -620,28 +420,6 @@ TEST_CASE("a lock that is released in the turn of its extension is released afte
     CHECK(seen.back().starts_with("EVAL remove 1 "));
     CHECK(!all.it.has_key("r0"));
     CHECK(!all.error_of(1));
-}
-
-TEST_CASE("an abandoned lock is neither renewed nor released, and expires") {
-    quorum_with_lock it(3, renewed());
-    it.engine.abandon(it.got.lease);
-    CHECK(it.engine.count().held == 0);
-    CHECK(it.idle());
-    it.run_for(9s);
-    CHECK(it.has_key());
-    it.run_for(2s);
-    CHECK(!it.has_key());
-    CHECK(!it.loss_of(it.got));
-    CHECK(!it.removal_of(it.got));
-}
-
-TEST_CASE("masters that break while they are asked to extend are unknown, not lost") {
-    quorum_with_lock it(3, once(), 1s);
-    for (const std::size_t i : {0U, 1U}) {
-        it.masters[i].when = on_script(mishap::break_after);
-    }
-    CHECK(it.extend_now(it.got, 20s) == errc::no_quorum);
-    CHECK(it.is_lost_at(it.got, it.got.deadline));
 }
 
 }} // namespace lease_test

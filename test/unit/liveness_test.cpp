@@ -122,15 +122,6 @@ TEST_CASE("an idle connection is checked with PING, and a busy one is not") {
     CHECK(it.link.next_due() == it.now + 1s);
 }
 
-TEST_CASE("a PING that is not answered makes the master silent") {
-    up_site it(checked_each_second());
-    it.wait(1s);
-    it.wait(100ms);
-    CHECK(it.link.silent());
-    it.hear("-LOADING any answer will do\r\n");
-    CHECK(!it.link.silent());
-}
-
 TEST_CASE("an ineligible master is asked again at each check, and is eligible once it says so") {
     connection_site it(checked_each_second());
     it.server.info_overrides["role"] = "slave";
@@ -151,23 +142,6 @@ TEST_CASE("an ineligible master is asked again at each check, and is eligible on
     CHECK(it.changes == changes + 1);
     it.wait(1s);
     CHECK(it.written() == lines{"PING"});
-}
-
-TEST_CASE("an ineligible master is asked again even while other commands keep it busy") {
-    connection_site it(checked_each_second());
-    it.server.info_overrides["role"] = "slave";
-    it.bring_up();
-    it.written();
-    bool asked = false;
-    for (int i = 0; i < 10 && !asked; ++i) { // a query each 500 ms
-        it.send(1);
-        it.hear("$-1\r\n");
-        it.wait(500ms);
-        for (const std::string& line : it.written()) {
-            asked = asked || line == "INFO";
-        }
-    }
-    CHECK(asked);
 }
 
 TEST_CASE("a server that is well again is asked after its health soon when it next ails") {

@@ -100,18 +100,6 @@ TEST_CASE("a damaged list on one master does not take the place of the client's 
     CHECK(user.members().members().members == names({0, 1, 2}));
 }
 
-TEST_CASE("a list with too few of the members is refused") {
-    founded_world one;
-    settled_client wrong(one, {0, 3, 4});
-    CHECK(wrong.admitted() == 0);
-    settled_client mixed(one, {0, 1, 3, 4});
-    CHECK(mixed.admitted() == 0); // half of it could be another quorum
-    world four(5);
-    settled_client founder(four, {0, 1, 2, 3});
-    settled_client half(four, {0, 1, 4});
-    CHECK(half.admitted() == 0);
-}
-
 TEST_CASE("a long list of another quorum is cut in the refusal") {
     world all(1);
     core::generation other{1, {}, {}};
@@ -149,66 +137,6 @@ TEST_CASE("a master is added") {
         CHECK(one.list(i).what == state::final);
         CHECK(one.list(i).list.number == 2);
     }
-}
-
-TEST_CASE("a master that does not reply is removed") {
-    founded_world one;
-    settled_client changer(one, {0, 1, 2}, remove_0);
-    CHECK(changer.waits());
-    changer.wait();
-    changer.settle({0});
-    CHECK(changer.members().members().members == names({1, 2}));
-    // The removed one learns that, and serves nobody any more.
-    changer.settle();
-    CHECK(one.list(0).list.number == 2);
-    CHECK(changer.admitted() == 2);
-    CHECK(changer.why_not(0) == "not a member of the quorum: its members are m1, m2");
-}
-
-TEST_CASE("each master that stays must agree to a change") {
-    founded_world one;
-    client changer(one, {0, 1, 2, 3}, add_3);
-    changer.settle({1});
-    CHECK(!changer.waits());
-    CHECK(one.list(0).what == state::final); // nothing was written without knowing it
-    changer.settle();
-    CHECK(changer.waits());
-}
-
-TEST_CASE("a change waits for the longest quarantine before it is final") {
-    founded_world one;
-    settled_client changer(one, {0, 1, 2, 3}, add_3);
-    REQUIRE(changer.waits());
-    changer.now = changer.members().next_due() - std::chrono::nanoseconds(1);
-    CHECK(changer.now - redlock::time_point{} > unit::guarded_settings_for(3).max_ttl);
-    const redlock::time_point due = changer.members().next_due();
-    changer.settle(); // the wait does not begin again with each reading
-    CHECK(changer.members().next_due() == due);
-    settled_client next(one, {0, 1, 2, 3});
-    CHECK(next.members().voters() == 3);
-}
-
-TEST_CASE("of two different changes at once, one is made first, and then the other") {
-    founded_world one;
-    client first(one, {0, 1, 2, 3}, add_3);
-    client second(one, {0, 1, 2, 3}, remove_1);
-    first.send_all();
-    second.send_all();
-    for (int round = 0; round < 100; ++round) {
-        first.read_all();
-        second.read_all();
-        first.send_wanted();
-        second.send_wanted();
-        if (round % 10 == 9) {
-            first.wait();
-            second.wait();
-            first.send_all();
-            second.send_all();
-        }
-    }
-    CHECK(first.members().members().members == names({0, 2, 3}));
-    CHECK(second.members().members().members == names({0, 2, 3}));
-    CHECK(first.members().members().number == 3);
 }
 
 TEST_CASE("two changes that stopped anywhere are finished by the same commands") {
@@ -350,21 +278,6 @@ TEST_CASE("a quorum whose founder stopped when a majority voted can lose a maste
             CHECK(next.admitted() == 2);
         }
     }
-}
-
-TEST_CASE("a change that was begun is finished by the next client that wants it") {
-    founded_world one;
-    {
-        client gone(one, {0, 1, 2, 3}, add_3);
-        gone.settle({2});
-        gone.settle();
-    }
-    settled_client user(one, {0, 1, 2});
-    CHECK(user.members().change_text(user.now) == "add m3 (planned on m0, m1, m2)");
-    settled_client next(one, {0, 1, 2, 3}, add_3);
-    CHECK(next.waits());
-    next.finish();
-    CHECK(next.members().voters() == 4);
 }
 
 TEST_CASE("an old record that is read first is not taken for the state before a change") {
@@ -576,46 +489,6 @@ TEST_CASE(
     CHECK(longer.members().members().number == 4);
 }
 
-TEST_CASE("a master that comes back does not take the quarantine of another quorum") {
-    founded_world one;
-    put(one, 3, {state::final, {1, names({3, 4}), {}}}, "60000000");
-    settled_client user(one, {0, 1, 2, 3});
-    one.forget(0);
-    user.settle();
-    CHECK(word(one.record(0), 4) == "1000");
-}
-
-TEST_CASE("a quorum without a quarantine has none after changes and losses either") {
-    world all(4);
-    const auto quarantines = [&] {
-        std::string out;
-        for (std::size_t i = 0; i < 4; ++i) {
-            out += word(all.record(i), 4) + ' ';
-        }
-        return out;
-    };
-    client founder(all, {0, 1, 2});
-    founder.quarantine = std::chrono::microseconds(0);
-    founder.settle();
-    client changer(all, {0, 1, 2, 3}, add_3);
-    changer.quarantine = std::chrono::microseconds(0);
-    changer.settle();
-    changer.finish();
-    REQUIRE(changer.members().voters() == 4);
-    CHECK(quarantines() == "0 0 0 0 ");
-    all.forget(1);
-    changer.settle();
-    REQUIRE(all.list(1).founded());
-    CHECK(quarantines() == "0 0 0 0 ");
-
-    // Nor does it get one from a record whose quarantine is too large for a number.
-    put(all, 0, all.list(0), "99999999999999999999");
-    all.forget(1);
-    changer.settle();
-    REQUIRE(all.list(1).founded());
-    CHECK(word(all.record(1), 4) == "0");
-}
-
 TEST_CASE("a longer quarantine that was recorded before a change is found after it") {
     world all(5);
     settled_client founder(all, {0, 1, 2, 3, 4});
@@ -670,23 +543,6 @@ TEST_CASE("if only plans are left, two of three members restore the third, and o
     settled_client two(fewer, {0, 1, 3});
     CHECK(two.members().voters() == 2);
     CHECK(!fewer.list(1).founded());
-}
-
-TEST_CASE("members that are known from a plan only are not written over older ones") {
-    const core::generation second = *founded.after(add_3);
-    world all(4);
-    put(all, 0, {state::planned, *second.after(remove_0)});
-    put(all, 1, {state::final, second});
-    put(all, 2, {state::final, founded});
-    put(all, 3, {state::final, second});
-    client user(all, {0, 1, 2, 3});
-    user.send(0);
-    user.ask(2);
-    REQUIRE(user.members().voters() == 4);
-    user.send_wanted();
-    CHECK(all.list(2) == core::recorded_list{state::final, founded});
-    user.settle(); // now it has read what the last change was
-    CHECK(all.list(2) == core::recorded_list{state::final, second});
 }
 
 TEST_CASE("a record that is not an older one of this quorum is not written over") {
@@ -769,19 +625,6 @@ TEST_CASE("a change that another client has made is waited for no longer, and ad
     CHECK(second.members().adopted() == 2);
 }
 
-TEST_CASE("a plan that all masters have is read once more before its wait begins") {
-    founded_world one;
-    put(one, {0, 1, 2, 3}, {state::planned, *founded.after(add_3)});
-    client changer(one, {0, 1, 2, 3}, add_3);
-    changer.ask_all();
-    CHECK(!changer.waits());
-    CHECK(
-        changer.members().change_text(changer.now)
-        == "planned on all masters; reading them once more");
-    changer.settle();
-    CHECK(changer.waits());
-}
-
 TEST_CASE("a change is made once by a client, and not again after it was undone") {
     founded_world one;
     client stopped(one, {0, 1, 2, 3}, add_3);
@@ -804,21 +647,6 @@ TEST_CASE("a change is made once by a client, and not again after it was undone"
         CHECK(stopped.members().change_text(stopped.now) == said);
     }
     CHECK(one.list(0).list.number == 3);
-}
-
-TEST_CASE("a master of another quorum does not keep a client from its own") {
-    founded_world one;
-    put(one, 3, {state::final, {7, names({3, 4}), {true, "m4"}}});
-    settled_client user(one, {0, 1, 2, 3});
-    CHECK(user.admitted() == 3);
-}
-
-TEST_CASE("a change is not begun if a master belongs to another quorum") {
-    founded_world one;
-    put(one, 3, {state::final, {1, names({3, 4}), {}}});
-    settled_client changer(one, {0, 1, 2, 3}, add_3);
-    CHECK(one.list(0).what == state::final);
-    CHECK(changer.members().change_text(changer.now).find("empty it first") != std::string::npos);
 }
 
 TEST_CASE(
@@ -878,80 +706,12 @@ TEST_CASE("a master that lost its record receives a plan that was read since, an
     CHECK(all.list(4) == plan);
 }
 
-TEST_CASE("a master that lost its record does not receive the plan of another quorum") {
-    founded_world one;
-    put(one, 3, {state::planned, {8, names({3}), {false, "m4"}}});
-    settled_client user(one, {0, 1, 2, 3});
-    one.forget(1);
-    user.settle();
-    CHECK(one.list(1) == core::recorded_list{state::final, founded});
-}
-
 TEST_CASE("a master that lost its record receives neither of two plans that may both be complete") {
     world all(3);
     put(all, 0, {state::planned, *founded.after({false, "m1"})});
     put(all, 1, {state::planned, *founded.after({false, "m0"})});
     settled_client user(all, {0, 1, 2});
     CHECK(!all.list(2).founded());
-}
-
-TEST_CASE("a new master is not given a plan that was read before it was seen") {
-    const core::recorded_list plan{state::planned, *founded.after(add_3)};
-    world all(4);
-    put(all, {0, 1, 2}, plan);
-    client changer(all, {0, 1, 2, 3}, add_3);
-    for (std::size_t i = 0; i < 4; ++i) {
-        changer.ask(i);
-    }
-    changer.ask(3);
-    CHECK(all.list(3).what != state::planned);
-    changer.settle();
-    CHECK(all.list(3) == plan);
-}
-
-TEST_CASE("a change waits for the longest quarantine that any client asked for") {
-    founded_world one;
-    put(one, 1, {state::final, founded}, "5000000000");
-    settled_client changer(one, {0, 1, 2, 3}, add_3);
-    REQUIRE(changer.waits());
-    CHECK(changer.members().next_due() - changer.now >= std::chrono::seconds(5'000));
-}
-
-TEST_CASE("too few records that are left restore nothing") {
-    founded_world one;
-    {
-        settled_client changer(one, {0, 1, 2, 3}, add_3);
-        changer.finish();
-    }
-    one.forget({1, 2, 3});
-    settled_client user(one, {0, 1, 2, 3});
-    CHECK(user.admitted() == 1);
-    CHECK(one.list(1).what != state::final);
-}
-
-TEST_CASE(
-    "a founding whose client went away after its first final record is finished by the next") {
-    world all(3);
-    {
-        client founder(all, {0, 1, 2});
-        for (int i = 0; i < 5; ++i) { // read, written, read once more, agreed, read once more
-            founder.ask_all();
-        }
-        founder.send(0);
-    }
-    REQUIRE(all.list(0).what == state::final);
-    REQUIRE(all.list(1).what == state::agreed);
-    settled_client next(all, {0, 1, 2});
-    CHECK(next.admitted() == 3);
-}
-
-TEST_CASE("a quorum that lost all its records is founded again") {
-    founded_world one;
-    settled_client user(one, {0, 1, 2});
-    one.forget({0, 1, 2});
-    user.settle();
-    user.settle();
-    CHECK(user.admitted() == 3);
 }
 
 TEST_CASE("a quorum that lost all its records during a change is founded again, and changed") {
@@ -975,14 +735,6 @@ TEST_CASE("a quorum is not founded again by a client with another list") {
     user.settle();
     CHECK(one.list(1).what == state::none);
     CHECK(one.list(2).what == state::none);
-}
-
-TEST_CASE("a quorum of two keeps both") {
-    world all(2);
-    settled_client founder(all, {0, 1}, remove_0);
-    founder.settle();
-    CHECK(!founder.waits());
-    CHECK(founder.admitted() == 2);
 }
 
 TEST_CASE(

@@ -35,17 +35,6 @@ TEST_CASE("a duration belongs to the first bucket whose bound it does not exceed
     CHECK(bucket_of(nanoseconds::max()) == bounds.size());
 }
 
-TEST_CASE("the bucket that is found by magnitude is the one that a search finds") {
-    for (int bits = 0; bits < 63; ++bits) {
-        for (const nanoseconds near : {-1ns, 0ns, 1ns}) {
-            const nanoseconds took = nanoseconds(std::int64_t{1} << bits) + near;
-            const auto& bounds = histogram::bounds;
-            const auto at = std::ranges::find_if(bounds, [&](auto limit) { return took <= limit; });
-            CHECK(bucket_of(took) == static_cast<std::size_t>(at - bounds.begin()));
-        }
-    }
-}
-
 TEST_CASE("count and sum are those of what was added; a copy is a value of its own") {
     histogram all;
     CHECK(all.count() == 0);
@@ -135,20 +124,6 @@ TEST_CASE("votes against an acquire are counted by kind, and a failed one has no
     CHECK(counted.acquire_wait.count() == 1);
 }
 
-TEST_CASE("votes on extensions are counted, those that do not come as well") {
-    quorum_with_lock it(3, once(), 10ms);
-    it.extend(it.got, 10s, 10ms);
-    it.paths[0].mute = true;
-    it.extend(it.got, 10s, 10ms);
-    it.paths[1].mute = true;
-    it.extend(it.got, 10s, 200ms);
-    const metrics counted = it.engine.count();
-    CHECK(counted.masters[0].extend_votes[vote::granted] == 1);
-    CHECK(counted.masters[1].extend_votes[vote::granted] == 2);
-    CHECK(counted.masters[2].extend_votes[vote::granted] == 3);
-    CHECK(counted.masters[1].extend_votes[vote::timed_out] == 1);
-}
-
 TEST_CASE("a loss is counted by its reason, and ends the time that the lock was held") {
     started_quorum it(3);
     const answer expired = it.acquire_now(once());
@@ -188,20 +163,6 @@ TEST_CASE("a lock that is held for long is warned of once, whether or not it is 
         it.run_until(next.at + 4s);
         CHECK(it.long_holds.size() == 2);
     }
-}
-
-TEST_CASE("nobody is warned of a lock that ends in time, nor where no warning is asked for") {
-    redlock::core::settings rules = settings_for(3);
-    rules.held_warning = 4s;
-    quorum_with_lock it(rules);
-    it.run_until(it.got.at + 3999ms);
-    it.release(it.got, 60s);
-    CHECK(it.long_holds.empty());
-
-    virtual_quorum without(3);
-    without.start();
-    without.acquire_now(renewed(), 600s);
-    CHECK(without.long_holds.empty());
 }
 
 TEST_CASE("the engine tells of its own extensions, from their start to their end") {

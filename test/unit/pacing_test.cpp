@@ -184,21 +184,6 @@ TEST_CASE("debts that one turn sends are counted") {
     CHECK(all.it.engine.count().removals_repeated == many);
 }
 
-TEST_CASE("a connection that breaks while debts are paid leaves them to the next one") {
-    crowd all(once());
-    all.release_without(0);
-    all.it.paths[0].reachable = true;
-    std::size_t removals = 0;
-    all.it.masters[0].when = [&](const arguments& words) {
-        return words[0].starts_with("EVAL") && ++removals % 100 == 50 ? mishap::break_before
-                                                                      : mishap::none;
-    };
-    all.it.run_for(10s);
-    CHECK(all.keys(0) == 0);
-    CHECK(all.it.engine.count().pending_removals == 0);
-    CHECK(all.it.idle());
-}
-
 TEST_CASE("releases beyond what a master is sent at once wait for room, and all are released") {
     crowd all(once());
     all.begin();
@@ -212,31 +197,6 @@ TEST_CASE("releases beyond what a master is sent at once wait for room, and all 
     CHECK(all.keys(0) + all.keys(1) + all.keys(2) == 0);
     CHECK(all.it.engine.count().removals_repeated == 0);
     CHECK(all.it.idle());
-}
-
-TEST_CASE("closing waits for the releases that wait for room") {
-    crowd all(once());
-    all.release_all();
-    all.it.close();
-    CHECK(all.it.closings == 0);
-    CHECK(all.it.run_while_not([&] { return all.it.closings == 1; }));
-    CHECK(all.keys(0) + all.keys(1) + all.keys(2) == 0);
-    CHECK(all.it.engine.next_due() == redlock::core::forever);
-}
-
-TEST_CASE("removals that a master refused are repeated at a pace") {
-    redlock::core::settings rules = paced();
-    rules.health_check_interval = 1s;
-    crowd all(once(), rules);
-    all.it.masters[2].replies["EVALSHA"] = "-MISCONF cannot persist\r\n";
-    all.release_all();
-    all.it.run_for(500ms);
-    CHECK(all.it.engine.count().pending_removals == many);
-    all.it.masters[2].replies.clear();
-    all.begin();
-    CHECK(all.largest(5s, [&] { return all.removals_in_flight(2); }) <= removals_max + 5); // PING
-    CHECK(all.it.engine.count().pending_removals == 0);
-    CHECK(all.keys(2) == 0);
 }
 
 }} // namespace pacing_test

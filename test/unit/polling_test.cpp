@@ -219,36 +219,6 @@ TEST_CASE("a waiter whose notifications end begins to poll") {
     }
 }
 
-TEST_CASE("a waiter that wants longer pauses has them") {
-    started_quorum it(rules_without_polling(3));
-    hold_everywhere(it);
-    it.acquire(waiting(), 1s);
-    const std::size_t before = asked(it);
-    it.run_for(30min);
-    CHECK(asked(it) == before);
-}
-
-TEST_CASE("pollers spread over a quarter of the pause, which has its limit") {
-    core::jitter random(1);
-    core::polling polls;
-    const redlock::time_point last(100s);
-    polls.asked_all(last);
-    for (const bool one_first : {false, true}) {
-        const nanoseconds longest = one_first ? 950ms : 1'950ms;
-        bool early = false;
-        bool late = false;
-        for (int i = 0; i < 1'000; ++i) {
-            const nanoseconds pause = polls.next(2s, one_first, random) - last;
-            REQUIRE(pause >= 3 * longest / 4);
-            REQUIRE(pause <= longest);
-            early = early || pause < longest * 8 / 10;
-            late = late || pause > longest * 95 / 100;
-        }
-        CHECK(early);
-        CHECK(late);
-    }
-}
-
 TEST_CASE("an attempt on all masters is due a little before the limit is reached") {
     core::polling polls;
     const redlock::time_point last(100s);
@@ -311,17 +281,6 @@ TEST_CASE("a waiter for several resources subscribes to each, and to nothing els
         CHECK(server.count("SUBSCRIBE p:{r2}:free") == 1);
         CHECK(server.count("SUBSCRIBE") == 2);
     }
-}
-
-TEST_CASE("a waiter for a slot looks again when the first lease of one has ended") {
-    held_quorum q(3);
-    q.slot_left = {900, 400, 9'000};
-    q.it.acquire_slot(waiting(), 2, 50ms);
-    const std::size_t before = q.scans;
-    q.it.run_for(300ms);
-    CHECK(q.scans == before);
-    q.it.run_for(300ms);
-    CHECK(q.scans > before);
 }
 
 }} // namespace polling_test

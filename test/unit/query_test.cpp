@@ -15,16 +15,6 @@ lock_status asked(virtual_quorum& it) {
     return it.statuses.at(0);
 }
 
-TEST_CASE("a lock that nobody has is free") {
-    started_quorum it(3);
-    const lock_status found = asked(it);
-    CHECK(found.state == lock_state::free);
-    CHECK(found.owner_digest.empty());
-    CHECK(!found.time_left);
-    CHECK(found.masters[0].vote == vote::absent);
-    CHECK(it.idle());
-}
-
 TEST_CASE("a master that may have lost the key does not show that a lock is free") {
     core::settings rules = guarded_settings_for(3);
     rules.quarantine = true;
@@ -95,15 +85,6 @@ TEST_CASE("a key that stays for longer than nanoseconds can count is held for a 
     CHECK(found.masters[0].time_left == std::chrono::years(1));
 }
 
-TEST_CASE("a lock that is split between tokens is undecided") {
-    started_quorum it(3);
-    it.masters[0].put(it.key(), "a", it.now() + 1s);
-    it.masters[1].put(it.key(), "b", it.now() + 1s);
-    const lock_status found = asked(it);
-    CHECK(found.state == lock_state::undecided);
-    CHECK(found.masters[0].owner_digest != found.masters[1].owner_digest);
-}
-
 TEST_CASE("a minority that is silent or down does not hide the owner of a lock") {
     virtual_quorum it(5);
     it.paths[0].reachable = false;
@@ -119,16 +100,6 @@ TEST_CASE("a minority that is silent or down does not hide the owner of a lock")
     CHECK(found.masters[0].vote == vote::unreachable);
     CHECK(found.masters[0].text == "connection refused");
     CHECK(found.masters[1].vote == vote::timed_out);
-}
-
-TEST_CASE("without a majority of answers a query is undecided") {
-    virtual_quorum it(3);
-    it.paths[0].reachable = it.paths[1].reachable = false;
-    it.start();
-    CHECK(asked(it).state == lock_state::undecided);
-    it.disconnect(2);
-    CHECK(asked(it).state == lock_state::undecided);
-    CHECK(it.engine.count().waiting == 0);
 }
 
 TEST_CASE("a master that breaks in the middle of a query is unreachable, and counted once") {

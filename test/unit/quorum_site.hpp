@@ -1,4 +1,4 @@
-// What the tests of a quorum, and of the parts of the engine around it, have in common.
+// A quorum of masters without an engine.
 
 #pragma once
 
@@ -27,16 +27,8 @@ struct quorum_site : core::connection_events, core::subscriber_events, core::rec
     void admission_changed(std::size_t master, time_point at) override {
         note(masters.admission_changed(master, at));
     }
-    void replied(const core::arrival& at, const core::reply* got) override {
-        if (on_reply) {
-            on_reply(at, got);
-        }
-    }
-    void usual_reply(const core::arrival& at, std::uint64_t locks) override {
-        if (on_grant) {
-            on_grant(at, locks);
-        }
-    }
+    void replied(const core::arrival&, const core::reply*) override {}
+    void usual_reply(const core::arrival&, std::uint64_t) override {}
     void clock_stepped(std::size_t, std::chrono::microseconds, time_point) override {}
     void noted(std::size_t, std::string_view) override {}
     void random(std::span<unsigned char> out) override { std::ranges::fill(out, 7); }
@@ -86,9 +78,6 @@ struct quorum_site : core::connection_events, core::subscriber_events, core::rec
         return out;
     }
 
-    /// Replies to commands of the test; null: the connection broke before.
-    std::function<void(const core::arrival&, const core::reply*)> on_reply;
-    std::function<void(const core::arrival&, std::uint64_t)> on_grant;
     core::settings rules;
     std::vector<virtual_master> servers;
     core::jitter chance{1};

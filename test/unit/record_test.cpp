@@ -1,7 +1,6 @@
 // The record of each master: the very scripts, in Lua, and engines whose masters run them. Nothing
 // is granted by a server that is not known to have remembered for a quarantine.
 
-#include "core/bytes/form_scripts.hpp"
 #include "core/bytes/guarded_scripts.hpp"
 #include "core/bytes/keys.hpp"
 #include "memory/lua_machine.hpp"
@@ -77,83 +76,6 @@ struct one_server {
     std::string record() { return ask({"GET", record_key}); }
 };
 
-TEST_CASE("the memory of a server without a record begins now, however long it has been up") {
-    one_server it;
-    it.process.started_us = date - 1'000'000 * second;
-    CHECK(it.shake_hands() == triple(1, 30 * second, date));
-    CHECK(it.record() == "4 run - " + std::to_string(date) + " " + long_quarantine + " 1d");
-    it.now += 10 * second;
-    CHECK(it.shake_hands() == triple(0, 20 * second, it.now));
-    CHECK(it.acquire() == triple(-2, 20 * second, it.now));
-    it.now += 20 * second;
-    CHECK(it.shake_hands() == triple(0, 0, it.now));
-    CHECK(it.acquire() == it.granted());
-}
-
-TEST_CASE("a record of another run says nothing, whatever that server says of its durability") {
-    one_server it;
-    it.process.appends = true;
-    it.process.appendfsync = "always";
-    it.shake_hands();
-    it.now += 60 * second;
-    CHECK(it.acquire("another") == triple(-4, 30 * second, it.now));
-    CHECK(it.shake_hands("another") == triple(1, 30 * second, it.now));
-    CHECK(it.acquire("another") == triple(-2, 30 * second, it.now));
-    CHECK(it.acquire("run") == triple(-4, 30 * second, it.now));
-    CHECK(!it.has_lock());
-}
-
-TEST_CASE("a server that was promoted under a record that does not say so begins to remember") {
-    one_server it;
-    it.shake_hands();
-    it.now += 60 * second;
-    CHECK(it.shake_hands("run", "first") == triple(1, 30 * second, it.now));
-    it.now += 60 * second;
-    CHECK(it.shake_hands("run", "first") == triple(0, -30 * second, it.now));
-    CHECK(it.shake_hands("run", "-") == triple(0, -30 * second, it.now)); // it has forgotten that
-    CHECK(it.shake_hands("run", "first") == triple(0, -30 * second, it.now));
-    CHECK(it.shake_hands("run", "second") == triple(1, 30 * second, it.now));
-}
-
-TEST_CASE("an acquire without a record of this server sets nothing, and writes no record") {
-    one_server it;
-    for (const bool hash : {false, true}) {
-        if (hash) {
-            it.ask({"HSET", record_key, "run", "run", "born", "1", "q", "0", "dur", "1"});
-        }
-        for (const core::script* const form :
-             {&core::all_acquire, &core::announced_acquire, &core::shared_acquire}) {
-            const bool reads = &form->text[0] == &core::shared_acquire.text[0];
-            arguments words{"EVAL", std::string(form->text)};
-            const arguments keys =
-                reads ? arguments{"4", "p:{r}", "p:{r}:readers", record_key, "p:{r}:intent"}
-                : form->text == core::all_acquire.text
-                    ? arguments{"3", "p:{r}", "p:{r}:fence", record_key}
-                    : arguments{"4", "p:{r}", "p:{r}:fence", record_key, "p:{r}:intent"};
-            words.insert(words.end(), keys.begin(), keys.end());
-            for (const std::string word :
-                 {"token", "1000", "run", "0", "0", "0", "0", "0", "2000", "intent"}) {
-                words.push_back(word);
-            }
-            CHECK(it.ask(words) == triple(-4, 0, it.now));
-        }
-        CHECK(it.acquire() == triple(-4, 30 * second, it.now));
-        CHECK(it.ask({"EXISTS", "p:{r}", "p:{r}:readers"}) == "0");
-        CHECK(it.ask({"EXISTS", record_key}) == (hash ? "1" : "0"));
-    }
-}
-
-TEST_CASE("a clock that was set back, or is said to be stepped, begins a quarantine") {
-    one_server it;
-    it.shake_hands();
-    it.now -= second;
-    CHECK(it.acquire() == triple(-4, 30 * second, it.now));
-    CHECK(it.shake_hands() == triple(1, 30 * second, it.now));
-    it.now += 3600 * second;
-    CHECK(it.shake_hands("run", "-", long_quarantine, "1") == triple(1, 30 * second, it.now));
-    CHECK(it.acquire() == triple(-2, 30 * second, it.now));
-}
-
 TEST_CASE("the longest quarantine that was asked for is kept, and counts for all") {
     one_server it;
     it.shake_hands();
@@ -166,28 +88,6 @@ TEST_CASE("the longest quarantine that was asked for is kept, and counts for all
     CHECK(
         it.record()
         == "4 run - " + std::to_string(born) + " " + std::to_string(60 * second) + " 1d");
-}
-
-TEST_CASE("a record of another format is left alone and never trusted") {
-    one_server it;
-    const std::string next = "5 run - 0 0 of a version to come";
-    it.ask({"SET", record_key, next});
-    CHECK(it.shake_hands() == triple(-1, 0, it.now));
-    CHECK(it.acquire() == triple(-4, 30 * second, it.now));
-    CHECK(it.record() == next);
-    // Of a version whose exclusive locks do not see readers.
-    const std::string before = "3 run - 0 0 1d";
-    it.ask({"SET", record_key, before});
-    CHECK(it.shake_hands() == triple(-1, 0, it.now));
-    CHECK(it.acquire() == triple(-4, 30 * second, it.now));
-    CHECK(it.record() == before);
-    // Of version 0.1.
-    it.ask({"DEL", record_key});
-    it.ask({"HSET", record_key, "run", "run", "born", "1", "q", "0", "dur", "1"});
-    CHECK(it.shake_hands().find("WRONGTYPE") != std::string::npos);
-    CHECK(it.acquire() == triple(-4, 30 * second, it.now));
-    CHECK(!it.has_lock());
-    CHECK(it.ask({"HGET", record_key, "born"}) == "1");
 }
 
 TEST_CASE("a client of version 0.1 gets an error from a record of this one, and no lock") {
@@ -332,46 +232,6 @@ TEST_CASE("while a smaller max_ttl is planned, new leases and renewals are at mo
     CHECK(!q.it.lost_by(lease));
 }
 
-TEST_CASE("a new quorum votes after one quarantine, a new server of it as well") {
-    served_quorum q(3, false);
-    q.it.start();
-    CHECK(q.admitted() == 0);
-    CHECK(q.it.acquire_now(once()).votes == std::vector<vote>(3, vote::quarantined));
-    q.it.run_for(q.quarantine() - 10ms);
-    CHECK(q.admitted() == 0);
-    q.it.run_for(1s);
-    CHECK(q.admitted() == 3);
-    // Another server answers under the address of the first: empty, and up for long.
-    q.it.restart(0, "stranger");
-    q.it.masters[0].started_us = 0;
-    q.it.run_for(5s);
-    CHECK(q.state(0) == master_state::quarantined);
-    q.it.run_for(q.quarantine());
-    CHECK(q.admitted() == 3);
-}
-
-TEST_CASE("a master that was a replica in between is quarantined, though its record is there") {
-    served_quorum q(3);
-    q.it.start();
-    REQUIRE(q.admitted() == 3);
-    q.it.masters[1].former_replication_id = "f00";
-    q.it.disconnect(1, 5s);
-    CHECK(q.state(1) == master_state::quarantined);
-    q.it.run_for(q.quarantine());
-    CHECK(q.admitted() == 3);
-}
-
-TEST_CASE("a flushed master does not vote, and the next handshake records that") {
-    served_quorum q(3);
-    q.it.start();
-    q.it.masters[2].data.clear();
-    const answer got = q.it.acquire_now(once());
-    CHECK(got.won);
-    q.it.run_for(10ms);
-    CHECK(q.state(2) == master_state::quarantined);
-    CHECK(q.record(2).starts_with("4 run-2 - 17"));
-}
-
 bool is_of_a_step(std::string_view line) {
     return line.find("its clock was stepped by ") != std::string_view::npos;
 }
@@ -407,16 +267,6 @@ TEST_CASE("a step says nothing of the server that takes the address over") {
     CHECK(q.admitted() == 3);
 }
 
-TEST_CASE("a step within the margin does not count") {
-    served_quorum q(3);
-    q.it.start();
-    q.it.run_for(5s);
-    q.it.masters[1].ahead += 100ms;
-    q.it.run_for(5s);
-    CHECK(q.admitted() == 3);
-    CHECK(q.record(1).starts_with("4 run-1 - 0 "));
-}
-
 TEST_CASE(
     "where several masters seem to be stepped at once, our own clock was: nothing is written") {
     served_quorum q(3);
@@ -434,26 +284,6 @@ TEST_CASE(
     q.it.masters[0].ahead -= 3600s;
     q.it.run_for(5s);
     CHECK(q.admitted() == 2);
-}
-
-TEST_CASE("a clock that is set while a master is quarantined ends no quarantine") {
-    // Of one master, which is seen; and of all, which is taken for a step of our own clock: then
-    // each client that was there counts by its own.
-    for (const std::size_t stepped : {1U, 3U}) {
-        served_quorum q(3, false);
-        q.it.start();
-        q.it.run_for(2s);
-        for (std::size_t i = 0; i < stepped; ++i) {
-            q.it.masters[i].ahead += 3600s;
-        }
-        q.it.run_for(q.quarantine() - 3s);
-        CHECK(q.admitted() == 0);
-        CHECK(!q.it.acquire_now(once()).won);
-        q.it.run_for(4s);
-        CHECK(q.admitted() == (stepped == 1 ? 2 : 3));
-        q.it.run_for(q.quarantine());
-        CHECK(q.admitted() == 3);
-    }
 }
 
 TEST_CASE("a clock that is set late in a quarantine is noticed before the master votes") {

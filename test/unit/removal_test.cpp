@@ -1,7 +1,5 @@
 #include "virtual_quorum.hpp"
 
-#include <catch2/generators/catch_generators.hpp>
-
 namespace removal_test { namespace {
 
 using namespace unit;
@@ -102,34 +100,6 @@ TEST_CASE("a script that the server has not seen is said in full, and known from
     CHECK(one.it.masters[0].count("EVAL remove") == 1);
 }
 
-TEST_CASE("a server that forgets each script is sent it in full, each time") {
-    held one(3);
-    for (virtual_master& server : one.it.masters) {
-        server.when = [&server](const arguments&) {
-            server.forget_scripts();
-            return mishap::none;
-        };
-    }
-    CHECK(one.release() == release_result::released);
-    one.got = one.it.acquire_now(once());
-    one.it.run_for(10ms);
-    CHECK(one.release() == release_result::released);
-    one.it.run_for(10ms);
-    CHECK(one.it.masters[0].count("EVAL remove") == 2);
-    CHECK(!one.it.has_key());
-}
-
-TEST_CASE("where all ways to remove are forbidden the key is left to its expiry") {
-    held one(3);
-    for (virtual_master& server : one.it.masters) {
-        server.forbidden = {"EVAL", "EVALSHA"};
-    }
-    CHECK(one.release() == release_result::uncertain);
-    one.it.run_for(11s);
-    CHECK(!one.it.has_key());
-    CHECK(one.it.engine.count().pending_removals == 0);
-}
-
 TEST_CASE("a removal that was lost with its connection is paid when the master is back") {
     for (const mishap what : {mishap::break_before, mishap::break_after}) {
         held one(3);
@@ -147,19 +117,6 @@ TEST_CASE("a removal that was lost with its connection is paid when the master i
     }
 }
 
-TEST_CASE("a debt is paid to a master that was down all the time") {
-    held one(3);
-    one.it.cut_off(1);
-    CHECK(one.release() == release_result::released);
-    CHECK(one.it.engine.count().pending_removals == 1);
-    one.it.run_for(3s);
-    CHECK(one.it.has_key());
-    one.it.paths[1].reachable = true;
-    one.it.run_for(3s);
-    CHECK(!one.it.has_key());
-    CHECK(one.it.engine.count().pending_removals == 0);
-}
-
 TEST_CASE("a debt is forgotten when the key must have expired, not before") {
     held one(3);
     one.it.cut_off(1);
@@ -173,36 +130,6 @@ TEST_CASE("a debt is forgotten when the key must have expired, not before") {
     one.it.run_for(10s);
     CHECK(one.it.masters[1].count("EVAL") == 0);
     CHECK(one.it.engine.count().removals_repeated == 0);
-}
-
-TEST_CASE("an extension makes a debt live as long as the longer lease") {
-    held one(3);
-    one.it.extend(one.got, 20s);
-    const redlock::time_point extended = one.it.now();
-    one.it.run_for(10ms);
-    one.it.cut_off(1);
-    CHECK(one.release() == release_result::released);
-    one.it.run_until(extended + 20s + 202ms - 1ns);
-    CHECK(one.it.engine.count().pending_removals == 1);
-    one.it.run_for(1ns);
-    CHECK(one.it.engine.count().pending_removals == 0);
-}
-
-TEST_CASE("a removal that was answered with an error is tried again at the next health check") {
-    redlock::core::settings rules = settings_for(3);
-    rules.health_check_interval = 1s;
-    quorum_with_lock it(rules, once(), 10ms);
-    it.masters[1].replies["EVALSHA"] = "-MISCONF cannot persist\r\n";
-    const redlock::time_point began = it.now();
-    CHECK(it.release_now(it.got) == release_result::released);
-    it.run_until(began + 900ms);
-    CHECK(it.masters[1].count("EVAL") == 1);
-    it.run_until(began + 1100ms);
-    CHECK(it.masters[1].count("EVAL") == 2);
-    it.masters[1].replies.clear();
-    it.run_until(began + 2200ms);
-    CHECK(!it.has_key());
-    CHECK(it.engine.count().pending_removals == 0);
 }
 
 TEST_CASE("a released lock is released once") {
@@ -299,21 +226,6 @@ TEST_CASE("each master gets the removal in the variant that it knows") {
     CHECK(it.masters[2].count("EVAL remove") == 1);
     CHECK(it.masters[0].count("EVAL remove") == 1);
     CHECK(it.masters[0].count("EVALSHA remove") == 1);
-}
-
-TEST_CASE("a debt that has expired is forgotten while another master still owes its answer") {
-    held one(3);
-    one.it.cut_off(1);
-    one.it.paths[2].hung = true;
-    one.it.release(one.got, 200ms);
-    CHECK(one.it.removal_of(one.got)->what == release_result::uncertain);
-    CHECK(one.it.engine.count().pending_removals == 1);
-    one.it.run_until(one.got.deadline + 1s);
-    CHECK(one.it.engine.count().pending_removals == 0);
-    one.it.resume(2);
-    one.it.paths[1].reachable = true;
-    one.it.run_for(3s);
-    CHECK(one.it.idle());
 }
 
 }} // namespace removal_test

@@ -65,16 +65,6 @@ TEST_CASE("a slot is announced as free after its removal, on the channel of its 
     }
 }
 
-TEST_CASE("one master's push is enough, a little later") {
-    started_quorum it(rules_without_polling(3));
-    hold(it, 0);
-    const auto name = it.acquire_slot(waiting(), 1, 1s);
-    let_go(it, 0);
-    it.push(1, "p:{r}:slot:free", "one");
-    REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
-    CHECK(it.answered(name).won);
-}
-
 TEST_CASE("what is released while a scan is under way is not missed") {
     for (const nanoseconds delay : {0us, 200us, 400us, 600us, 800us, 1000us, 1200us, 1400us}) {
         INFO(delay.count());
@@ -123,22 +113,6 @@ TEST_CASE("of the waiters of one pool only the first looks, and they are served 
         CHECK(!has_slot_key(it));
         CHECK((it.engine.count().local_handoffs > 0) == (handoff_time > 0ms));
     }
-}
-
-TEST_CASE("what one scan found serves several of a line") {
-    started_quorum it(rules_with(3, 0ms, true));
-    std::vector<std::uint64_t> names;
-    for (int i = 0; i < 40; ++i) {
-        names.push_back(it.acquire_slot(waiting(), 40));
-    }
-    std::set<std::uint32_t> numbers;
-    for (const auto name : names) {
-        REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
-        numbers.insert(it.answered(name).slots.at(0));
-    }
-    CHECK(numbers.size() == 40);
-    CHECK(asked(it, "MGET") == 3 * 40 / core::slot_search::tries_max);
-    CHECK(asked(it, "SET") == 3 * 40);
 }
 
 TEST_CASE("a slot that is handed off costs the masters nothing") {
@@ -194,18 +168,6 @@ TEST_CASE("an acquire that had a part of a slot, and looks for another, notifies
     CHECK(told_free(it).size() == core::slot_search::tries_max);
 }
 
-TEST_CASE("a slot is not handed off to a waiter with a smaller size") {
-    started_quorum it(rules_with(3, 1h, true));
-    hold(it, 0);
-    const answer mine = it.acquire_slot_now(waiting(), 2);
-    REQUIRE(mine.slots.at(0) == 1);
-    const auto other = it.acquire_slot(waiting(), 1, 50ms);
-    it.release(mine, 5s);
-    CHECK(it.answer_to(other) == nullptr);
-    let_go(it, 0);
-    CHECK(it.awaited(other).slots.at(0) == 0);
-}
-
 TEST_CASE("a lock that is named like a pool's slot is not handed off as a slot") {
     core::settings rules = rules_with(3, 1h, true);
     rules.key_prefix.clear();
@@ -243,16 +205,6 @@ TEST_CASE("a waiter for a slot that is cancelled leaves nothing, wherever it sto
             CHECK(it.engine.count().subscriptions == 0);
         }
     }
-}
-
-TEST_CASE("a wait for a slot ends in time") {
-    started_quorum it(rules_with(3, 0ms, true));
-    hold(it, 0);
-    const time_point began = it.now();
-    const answer none = it.acquire_slot_now(waiting(700ms), 1);
-    CHECK(none.why == errc::contended);
-    CHECK(it.now() <= began + 700ms);
-    CHECK(it.idle());
 }
 
 }} // namespace slot_waiting_test

@@ -39,21 +39,6 @@ TEST_CASE("the slots of a pool are taken one each, and then it is full") {
     CHECK(!has_slot_key(it));
 }
 
-TEST_CASE("one scan and one attempt find the free slots of a thousand") {
-    started_quorum it(5);
-    for (std::uint32_t i = 0; i < 1000; ++i) {
-        if (i % 100 != 0) {
-            hold(it, i);
-        }
-    }
-    const answer mine = it.acquire_slot_now(once(), 1000);
-    REQUIRE(mine.won);
-    CHECK(mine.slots.at(0) % 100 == 0);
-    CHECK(mine.attempts == 1);
-    CHECK(asked(it, "MGET") == 2 * 5); // 512 slots and the rest
-    CHECK(asked(it, "SET") == 5);
-}
-
 TEST_CASE("a slot that somebody else took since the scan costs one attempt") {
     started_quorum it(3);
     std::string taken;
@@ -73,15 +58,6 @@ TEST_CASE("a slot that somebody else took since the scan costs one attempt") {
     CHECK(mine.attempts == 2);
     CHECK(slot_key(mine.slots.at(0)) != taken);
     CHECK(asked(it, "MGET") == 3);
-}
-
-TEST_CASE("a slot whose key was left on a minority is free, and is tried") {
-    started_quorum it(3);
-    hold(it, 0);
-    it.masters[2].put(slot_key(1), "left over");
-    const answer mine = it.acquire_slot_now(once(), 2);
-    REQUIRE(mine.won);
-    CHECK(mine.slots.at(0) == 1);
 }
 
 TEST_CASE("without a majority there is no scan") {
@@ -159,17 +135,6 @@ TEST_CASE("the status of a pool reports the owner of each slot") {
     CHECK(found.count(lock_state::free) == 598);
     CHECK(found.slots[mine.slots.at(0)].state == lock_state::held);
     CHECK(found.slots[mine.slots.at(0)].owner_digest.size() == 16);
-}
-
-TEST_CASE("a pool, its slots and a lock of the same name do not touch each other") {
-    started_quorum it(3);
-    const answer lock = it.acquire_now(once(), "r");
-    const answer like = it.acquire_now(once(), "r}:slot:0");
-    const answer slot = it.acquire_slot_now(once(), 1);
-    CHECK(lock.won);
-    CHECK(like.won);
-    CHECK(slot.won);
-    CHECK(it.acquire_slot_now(once(), 1, "r}:slot").won);
 }
 
 TEST_CASE(

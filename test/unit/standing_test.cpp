@@ -112,27 +112,6 @@ TEST_CASE("a quarantine ends no wait if the other masters may still be a majorit
     CHECK(it.answered(name).won);
 }
 
-TEST_CASE("a master that was restarted under a holder does not vote for another one") {
-    started_quorum it(quarantined(3));
-    REQUIRE(it.acquire_now(once()).won);
-    it.restart(0, "new-0");
-    it.restart(1, "new-1", 5s);
-    CHECK(states(it) == all{master_state::quarantined, master_state::quarantined, admitted});
-    CHECK(it.acquire_now(once(), "r").why == errc::no_quorum);
-    it.run_for(31s);
-    CHECK(states(it) == all(3, admitted));
-}
-
-TEST_CASE("with quarantine off a restarted master votes at once, and health says so") {
-    virtual_quorum it(3);
-    for (virtual_master& server : it.masters) {
-        server.started_us = server.wall_us(it.now());
-    }
-    it.start();
-    CHECK(it.acquire_now(once()).won);
-    CHECK(it.engine.examine(it.now()).quarantine_off);
-}
-
 TEST_CASE("health tells what all processes of a deployment have to agree on") {
     redlock::core::settings rules = quarantined(3);
     rules.key_prefix = "locks:";
@@ -145,18 +124,6 @@ TEST_CASE("health tells what all processes of a deployment have to agree on") {
     CHECK(found.quarantine_time < rules.quarantine_time() + 1ms);
 }
 
-TEST_CASE("of two names of one server the first that was seen votes") {
-    virtual_quorum it(3);
-    it.masters[1].run_id = it.masters[0].run_id;
-    it.start();
-    CHECK(states(it) == all{admitted, duplicate, admitted});
-    const answer got = it.acquire_now(once());
-    CHECK(got.won);
-    CHECK(got.votes[1] == vote::duplicate);
-    it.run_for(5ms);
-    CHECK(it.masters[1].count("SET") == 0);
-}
-
 TEST_CASE("a duplicate does not make a quorum") {
     virtual_quorum it(3);
     it.masters[1].run_id = it.masters[2].run_id = it.masters[0].run_id;
@@ -164,46 +131,6 @@ TEST_CASE("a duplicate does not make a quorum") {
     CHECK(states(it) == all{admitted, duplicate, duplicate});
     CHECK(!it.engine.ready());
     CHECK(it.acquire_now(once()).why == errc::no_quorum);
-}
-
-TEST_CASE("the other name does not vote while the first is away") {
-    virtual_quorum it(3);
-    it.masters[1].run_id = it.masters[0].run_id;
-    it.start();
-    it.cut_off(0, 10s);
-    CHECK(states(it) == all{down, duplicate, admitted});
-    CHECK(it.acquire_now(once()).why == errc::no_quorum);
-    it.paths[0].reachable = true;
-    it.run_for(10s);
-    CHECK(states(it) == all{admitted, duplicate, admitted});
-    // Nor when it was lost itself and came back.
-    it.disconnect(1, 10s);
-    CHECK(states(it) == all{admitted, duplicate, admitted});
-}
-
-TEST_CASE("a name that turns out to be another server votes") {
-    virtual_quorum it(3);
-    it.masters[1].run_id = it.masters[0].run_id;
-    it.start();
-    it.restart(1, "of its own", 10s);
-    CHECK(states(it) == all(3, admitted));
-    // The first is replaced, and the duplicate of it is one no more.
-    it.restart(2, "of its own", 10s);
-    CHECK(states(it) == all{admitted, admitted, duplicate});
-    it.restart(1, "a third", 10s);
-    CHECK(states(it) == all(3, admitted));
-}
-
-TEST_CASE("a first name that was seen second votes when the other is another server") {
-    virtual_quorum it(3);
-    it.masters[0].run_id = it.masters[1].run_id;
-    it.paths[0].reachable = false;
-    it.start();
-    it.paths[0].reachable = true;
-    it.run_for(10s);
-    REQUIRE(states(it) == all{duplicate, admitted, admitted});
-    it.restart(1, "of its own", 10s);
-    CHECK(states(it) == all(3, admitted));
 }
 
 TEST_CASE(
@@ -245,54 +172,6 @@ TEST_CASE("the log tells once of each master whether it votes, and why it does n
     it.run_for(20s);
     CHECK(lines("m1: admitted") == 1);
     CHECK(lines("m0: admitted") == 1);
-}
-
-TEST_CASE("a waiter for a quorum does not try each time that a master comes back") {
-    started_quorum it(5);
-    for (std::size_t i = 0; i < 4; ++i) {
-        it.paths[i].hung = true;
-    }
-    it.acquire(patient(), 10s);
-    const auto attempts = [&] { return it.engine.count().attempts; };
-    const auto before = attempts();
-    REQUIRE(it.run_while_not([&] { return attempts() > before; }));
-    const auto since = attempts();
-    it.resume(0, 5ms);
-    REQUIRE(it.engine.examine(it.now()).admitted == 2);
-    CHECK(attempts() == since);
-}
-
-TEST_CASE("of two names of one server that was restarted one votes, whichever comes first") {
-    for (const std::size_t first : {0U, 1U}) {
-        virtual_quorum it(3);
-        it.masters[1].run_id = it.masters[0].run_id;
-        it.start();
-        const std::size_t second = 1 - first;
-        it.paths[second].reachable = false;
-        it.restart(0, "again");
-        it.restart(1, "again", 10s);
-        it.paths[second].reachable = true;
-        it.run_for(10s);
-        const all found = states(it);
-        CHECK(found[first] == admitted);
-        CHECK(found[second] == duplicate);
-    }
-}
-
-TEST_CASE("a replica is refused, and votes soon after it is promoted") {
-    virtual_quorum it(checked_each_second(3));
-    it.masters[0].info_overrides["role"] = it.masters[1].info_overrides["role"] = "slave";
-    it.start();
-    CHECK(states(it) == all{master_state::ineligible, master_state::ineligible, admitted});
-    const answer got = it.acquire_now(once());
-    CHECK(got.why == errc::no_quorum);
-    CHECK(got.votes[0] == vote::error);
-    CHECK(it.engine.describe(got.ballots, it.now())[0].text.find("replica") != std::string::npos);
-    CHECK(it.masters[0].count("SET") == 0);
-    it.masters[0].info_overrides["role"] = "master";
-    it.run_for(1100ms);
-    CHECK(states(it) == all{admitted, master_state::ineligible, admitted});
-    CHECK(it.acquire_now(once()).won);
 }
 
 TEST_CASE("a master that answers READONLY or LOADING introduces itself again and votes no more") {
@@ -415,31 +294,6 @@ TEST_CASE("a silent master votes at once, and again as soon as it talks") {
     CHECK(got.votes[0] == vote::timed_out);
     it.resume(0, 10ms);
     CHECK(states(it) == all(3, admitted));
-}
-
-TEST_CASE("a master that stays silent is dropped and connected again") {
-    started_quorum it(checked_each_second(3));
-    it.paths[0].hung = true;
-    REQUIRE(it.acquire_now(once()).won);
-    it.run_for(1099ms);
-    CHECK(it.opens.size() == 3);
-    it.run_for(200ms);
-    CHECK(it.opens.size() == 4);
-    CHECK(it.opens.back().first == 0);
-    it.run_for(1s);
-    CHECK(states(it) == all(3, admitted));
-}
-
-TEST_CASE("an acquire that waits for a quorum goes through soon after the masters are back") {
-    virtual_quorum it(3);
-    it.paths[0].reachable = it.paths[1].reachable = false;
-    it.start();
-    const std::uint64_t name = it.acquire(patient(), 5s);
-    CHECK(it.answer_to(name) == nullptr);
-    it.paths[0].reachable = true;
-    REQUIRE(it.run_while_not([&] { return it.engine.ready(); }));
-    it.run_for(it.engine.rules().retry_delay_min + 2ms);
-    CHECK(it.answered(name).won);
 }
 
 TEST_CASE("health names each server, and how scripts are sent to it") {

@@ -139,48 +139,4 @@ TEST_CASE("the verdict comes at the deciding vote and stays, in every order of a
     }
 }
 
-TEST_CASE("a master that has not voted when a round is closed counts as a failure") {
-    for (std::size_t masters = 1; masters <= 7; ++masters) {
-        for (std::size_t granted = 0; granted <= masters; ++granted) {
-            for (std::size_t held = 0; granted + held <= masters; ++held) {
-                tally closed(masters, quorum_of(masters));
-                for (std::size_t i = 0; i < granted + held; ++i) {
-                    closed.add(i < granted ? vote::granted : vote::held);
-                }
-                closed.close();
-                const counts all{granted, held, masters - granted - held};
-                CHECK(closed.decide() == outcome(masters, all));
-                CHECK(closed.pending() == 0);
-            }
-        }
-    }
-}
-
-TEST_CASE("every vote that is neither granted nor held is a failure") {
-    for (const vote what :
-         {vote::owned_by_other,
-          vote::absent,
-          vote::unreachable,
-          vote::timed_out,
-          vote::error,
-          vote::quarantined,
-          vote::duplicate}) {
-        tally lost(3, 2);
-        lost.add(what);
-        lost.add(vote::held);
-        CHECK(lost.decide() == verdict::open);
-        lost.add(what);
-        CHECK(lost.decide() == verdict::no_quorum);
-    }
-}
-
-TEST_CASE("a partial grant of ours next to a held key is contention, not an outage") {
-    tally split(3, 2);
-    split.add(vote::granted);
-    split.add(vote::held);
-    CHECK(split.decide() == verdict::open);
-    split.add(vote::unreachable);
-    CHECK(split.decide() == verdict::contended);
-}
-
 }} // namespace tally_test

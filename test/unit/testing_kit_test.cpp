@@ -102,18 +102,6 @@ TEST_CASE("virtual time: a lock is lost when a majority is down, before the leas
     CHECK(!held.held());
 }
 
-TEST_CASE("virtual time: a lock that another has got is lost at the next renewal") {
-    virtual_quorum quorum;
-    lock held = take(quorum, quorum.manager(), lease_of(9s));
-    const auto seen = watch_loss(quorum, held);
-    quorum.occupy("r", 10s);
-    CHECK(held.held()); // nobody has asked the masters
-    quorum.advance(4s);
-    CHECK(seen->ended);
-    CHECK(seen->reason == loss_reason::owned_by_other);
-    CHECK(!held.held());
-}
-
 TEST_CASE("virtual time: after a freeze past the lease the first look tells") {
     virtual_quorum quorum;
     lock held = take(quorum, quorum.manager(), lease_of(5s));
@@ -127,23 +115,6 @@ TEST_CASE("virtual time: after a freeze past the lease the first look tells") {
     CHECK(quorum.keys_of("r") == 0);
     quorum.advance(0s);
     CHECK(seen->ended);
-}
-
-TEST_CASE("virtual time: a waiter gets the lock when the other process releases it") {
-    virtual_quorum quorum;
-    lock mine = take(quorum, quorum.manager());
-    std::optional<lock> other;
-    acquire_options options;
-    options.wait = wait_for::forever();
-    options.fencing = false;
-    quorum.add_manager().async_acquire(
-        "r", options, [&](error_code, lock held) { other = std::move(held); });
-    quorum.advance(30s);
-    CHECK(!other);
-    const time_point before = quorum.now();
-    mine = {};
-    REQUIRE(quorum.advance_until([&] { return other.has_value(); }));
-    CHECK(quorum.now() - before < 100ms); // woken, and not by asking again
 }
 
 TEST_CASE("a waiter that is notified goes on in the same turn, without a timer") {
@@ -169,20 +140,6 @@ TEST_CASE("a waiter that is notified goes on in the same turn, without a timer")
     next.clear();
     REQUIRE(until([&] { return next.size() == 1; }));
     CHECK(world.late_wakes == 0);
-}
-
-TEST_CASE("virtual time: a lock that somebody else has is contended until it is free") {
-    virtual_quorum quorum;
-    lock_manager& manager = quorum.manager();
-    quorum.occupy("r", 7s);
-    std::optional<error_code> once;
-    acquire_options options;
-    options.wait = wait_for::none();
-    manager.async_acquire("r", options, [&](error_code error, const lock&) { once = error; });
-    REQUIRE(quorum.advance_until([&] { return once.has_value(); }));
-    CHECK(*once == errc::contended);
-    const lock held = take(quorum, manager);
-    CHECK(held.held());
 }
 
 TEST_CASE("virtual time: fencing tokens grow") {
@@ -213,17 +170,6 @@ TEST_CASE("virtual time: a master that may have forgotten does not vote") {
     CHECK(admitted() == 2);
     quorum.advance(3s);
     CHECK(admitted() == 3);
-}
-
-TEST_CASE("virtual time: a master that answers late is waited for, up to its time") {
-    virtual_quorum quorum;
-    lock_manager& manager = quorum.manager();
-    for (std::size_t i = 0; i < 2; ++i) {
-        quorum.master(i).answer_after(60ms);
-    }
-    const time_point before = quorum.now();
-    const lock held = take(quorum, manager);
-    CHECK(quorum.now() - before == 60ms);
 }
 
 TEST_CASE("virtual time: a sleep ends at its moment, or when it is cancelled") {

@@ -19,51 +19,6 @@ void take_out(model& expected, timer& entry) {
     std::erase_if(expected, [&](const auto& one) { return one.second == &entry; });
 }
 
-TEST_CASE("timers come out in order, and not before their time") {
-    timers all;
-    std::array<timer, 3> entries;
-    all.set(entries[0], at(3));
-    all.set(entries[1], at(1));
-    all.set(entries[2], at(2));
-    CHECK(all.next() == at(1));
-    CHECK(all.pop(at(1) - 1ns) == nullptr);
-    CHECK(all.pop(at(1)) == &entries[1]);
-    CHECK(all.pop(at(1)) == nullptr);
-    CHECK(all.pop(at(9)) == &entries[2]);
-    CHECK(all.pop(at(9)) == &entries[0]);
-    CHECK(all.pop(at(9)) == nullptr);
-    CHECK(all.next() == forever);
-}
-
-TEST_CASE("a timer that is set to forever, or cancelled, is gone") {
-    timers all;
-    timer one;
-    all.cancel(one);
-    all.set(one, forever);
-    CHECK(all.next() == forever);
-    all.set(one, at(1));
-    all.set(one, forever);
-    CHECK(unit::take_timer(all, at(9)) == nullptr);
-    CHECK(all.next() == forever);
-    all.set(one, at(2));
-    all.cancel(one);
-    all.cancel(one);
-    CHECK(unit::take_timer(all, at(9)) == nullptr);
-    CHECK(all.next() == forever);
-}
-
-TEST_CASE("a timer that was moved is due once, at its last moment") {
-    timers all;
-    timer one;
-    all.set(one, at(5));
-    all.set(one, at(2));
-    all.set(one, at(7));
-    CHECK(unit::take_timer(all, at(6)) == nullptr);
-    CHECK(all.next() == at(7));
-    CHECK(unit::take_timer(all, at(7)) == &one);
-    CHECK(all.next() == forever);
-}
-
 TEST_CASE("one call looks at one timer, so a turn can be bounded") {
     timers all;
     std::array<timer, 3> entries;

@@ -11,15 +11,6 @@ using redlock::time_point;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-TEST_CASE("a quorum is more than half of the masters, and two quorums meet") {
-    for (std::size_t masters = 1; masters <= masters_max; ++masters) {
-        const std::size_t quorum = quorum_of(masters);
-        CHECK(2 * quorum > masters);
-        CHECK(2 * (quorum - 1) <= masters);
-    }
-    CHECK(quorum_of(32) == 17);
-}
-
 TEST_CASE("the drift is a share of the ttl plus a margin") {
     CHECK(drift_bound{}.of(10s) == 102ms);
     CHECK(drift_bound{}.of(1ms) == 2'010us);

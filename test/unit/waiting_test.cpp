@@ -9,12 +9,6 @@ namespace waiting_test { namespace {
 using namespace unit;
 namespace core = redlock::core;
 
-std::size_t won(const virtual_quorum& it, const std::vector<std::uint64_t>& names) {
-    return static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [&](auto name) {
-        return it.answer_to(name) != nullptr && it.answered(name).won;
-    }));
-}
-
 TEST_CASE("of the waiters of one resource only the first asks the masters") {
     started_quorum it(rules_with(3, 0ms, false));
     hold_everywhere(it);
@@ -30,21 +24,6 @@ TEST_CASE("of the waiters of one resource only the first asks the masters") {
     hold_everywhere(alone);
     alone.acquire(waiting(), 10s);
     CHECK(of_many < 2 * alone.tokens.size());
-}
-
-TEST_CASE("waiters of one process have the lock in the order in which they came") {
-    for (const milliseconds handoff_time : {0ms, 1ms, milliseconds(1h)}) {
-        started_quorum it(rules_with(5, handoff_time, false));
-        const std::vector<std::uint64_t> names = queue_up(it, 10);
-        for (std::size_t i = 0; i < names.size(); ++i) {
-            REQUIRE(it.awaited(names[i]).won);
-            CHECK(won(it, names) == i + 1);
-            it.release(it.answered(names[i]));
-        }
-        CHECK(it.idle());
-        CHECK(!it.has_key());
-        CHECK(it.engine.count().released == 10);
-    }
 }
 
 TEST_CASE("a local handoff sends nothing to the masters, and the lease stays whole") {
@@ -80,21 +59,6 @@ TEST_CASE("a lease that is handed off all the time is renewed all the same") {
     CHECK(it.engine.count().lost.total() == 0);
     CHECK(it.engine.count().renewed >= 9);
     CHECK(it.engine.count().renewed <= 15);
-}
-
-TEST_CASE("after some time of hand-offs the lock is released, and other processes come first") {
-    virtual_quorum it(rules_with(3, 20ms, false)); // longer than eight round trips
-    it.start();
-    const std::vector<std::uint64_t> names = queue_up(it, 4, 10ms);
-    for (int i = 0; i < 2; ++i) {
-        it.release(it.answered(names[i]), 10ms);
-    }
-    it.release(it.answered(names[2]));
-    CHECK(it.answer_to(names[3]) == nullptr);
-    it.run_for(1ms);
-    CHECK(!it.has_key());
-    CHECK(it.awaited(names[3]).won);
-    CHECK(it.engine.count().local_handoffs == 2);
 }
 
 TEST_CASE(
@@ -204,36 +168,6 @@ TEST_CASE("an acquire after a handoff waits for the holder, whatever becomes of 
     }
 }
 
-TEST_CASE("what a waiter wants may forbid the handoff") {
-    quorum_with_lock it(rules_with(3, 1h, false));
-    SECTION("more than half of its ttl must be left") {
-        acquire_options wants = waiting();
-        wants.ttl = 25s;
-        const std::uint64_t second = it.acquire(wants, 10ms);
-        it.release(it.got);
-        it.awaited(second);
-        CHECK(it.answered(second).deadline > it.now() + 24s);
-    }
-    SECTION("and what it asks for as least") {
-        acquire_options wants = waiting();
-        wants.min_validity = 9s;
-        const std::uint64_t second = it.acquire(wants, 2s);
-        it.release(it.got);
-        it.awaited(second);
-        CHECK(it.answered(second).deadline > it.now() + 9s);
-    }
-    SECTION("nearly all of it, if nobody renews the lease") {
-        acquire_options wants = waiting();
-        wants.renew = redlock::renewal::off;
-        const std::uint64_t second = it.acquire(wants, 1s);
-        it.release(it.got);
-        it.awaited(second);
-        CHECK(it.answered(second).deadline > it.now() + 9s);
-    }
-    CHECK(it.engine.count().local_handoffs == 0);
-    CHECK(it.engine.count().acquired == 2);
-}
-
 TEST_CASE("a lease that has only begun is handed off also to a waiter that does not renew it") {
     quorum_with_lock it(rules_with(3, 1h, false));
     acquire_options wants = waiting();
@@ -260,48 +194,6 @@ TEST_CASE("a grant of before the handoff lasts for the ttl that it was asked wit
     it.extend(held, 15s, 20s);
     REQUIRE(it.loss_of(held));
     CHECK(it.loss_of(held)->at <= began + usable(10s)); // from then on the others may grant it
-}
-
-TEST_CASE("a waiter that goes away leaves the others where they were") {
-    started_quorum it(rules_with(3, 1h, false));
-    const std::vector<std::uint64_t> names = queue_up(it, 5, 10ms);
-    const std::size_t before = asked(it);
-    it.cancel(names[2]);
-    it.cancel(names[1]);
-    it.cancel(names[4]);
-    for (const auto i : {1U, 2U, 4U}) {
-        CHECK(!it.answered(names[i]).why);
-        CHECK(it.answered(names[i]).attempts == 0);
-        CHECK(it.answered(names[i]).key == it.key());
-    }
-    CHECK(asked(it) == before);
-    it.release(it.answered(names[0]));
-    CHECK(it.answered(names[3]).won);
-    it.release(it.answered(names[3]));
-    CHECK(it.idle());
-}
-
-TEST_CASE("the wait of one that never was first ends at its deadline") {
-    started_quorum it(rules_with(3, 1h, false));
-    SECTION("while another of this process holds the lock") {
-        const answer holder = it.acquire_now(renewed());
-        const std::uint64_t first = it.acquire(waiting());
-        const std::uint64_t second = it.acquire(waiting(3s));
-        const redlock::time_point began = it.now();
-        CHECK(it.awaited(second).at == began + 3s);
-        CHECK(it.answered(second).why == errc::contended);
-        const std::vector<vote> votes = it.answered(second).votes;
-        CHECK(std::count(votes.begin(), votes.end(), vote::held) >= 2);
-        CHECK(it.answer_to(first) == nullptr);
-    }
-    SECTION("while no quorum is there") {
-        it.disconnect(0);
-        it.disconnect(1);
-        it.paths[0].reachable = it.paths[1].reachable = false;
-        it.acquire(waiting());
-        const std::uint64_t second = it.acquire(waiting(3s));
-        CHECK(it.awaited(second).why == errc::no_quorum);
-    }
 }
 
 TEST_CASE("the next of a queue has the lock soon after it is free, however the lease left") {
@@ -420,22 +312,6 @@ TEST_CASE("without waiters of others a process has its lock again at once") {
     }
 }
 
-TEST_CASE("closing ends every waiter of every line") {
-    started_quorum it(rules_with(3, 1h, false));
-    std::vector<std::uint64_t> names;
-    for (int i = 0; i < 20; ++i) {
-        names.push_back(it.acquire(waiting(), i % 2 == 0 ? "r" : "s"));
-    }
-    it.run_for(5ms);
-    it.close(1s);
-    for (const auto name : names) {
-        CHECK((it.answered(name).won || it.answered(name).why == errc::closed));
-    }
-    CHECK(won(it, names) == 2);
-    CHECK(it.engine.closed_down());
-    CHECK(it.engine.count().waiting == 0);
-}
-
 TEST_CASE("without pushes the lock is found by polling") {
     virtual_quorum it(rules_with(3, 0ms, true));
     for (std::size_t i = 3; i < 6; ++i) {
@@ -447,18 +323,6 @@ TEST_CASE("without pushes the lock is found by polling") {
     free_everywhere(it);
     it.run_for(1s);
     CHECK(it.answered(name).won);
-}
-
-TEST_CASE("a wait for a lock that is renewed in this process ends at its limit") {
-    started_quorum it(rules_with(3, 1h, false));
-    const std::uint64_t first = it.acquire(waiting()); // for 10 s, again and again
-    const std::uint64_t second = it.acquire(waiting(25s));
-    const redlock::time_point began = it.now();
-    it.awaited(second);
-    REQUIRE(it.answered(first).won);
-    CHECK(it.answered(second).at <= began + 25s);
-    CHECK(it.answered(second).at >= began + 24s);
-    CHECK(it.answered(second).why == errc::contended);
 }
 
 TEST_CASE("a wait for contention goes on while others hold the lock, and ends in an outage") {
@@ -503,22 +367,6 @@ TEST_CASE("a wait for contention goes on while others hold the lock, and ends in
         it.run_for(1s);
         CHECK(it.answered(once).why == errc::contended);
     }
-}
-
-TEST_CASE(
-    "a waiter that becomes first at the end of its wait reports what the queue had found out") {
-    started_quorum it(rules_with(3, 1h, false));
-    it.delay_replies(10ms);
-    hold_everywhere(it);
-    const std::uint64_t first = it.acquire(waiting());
-    const std::uint64_t second = it.acquire(waiting(300ms));
-    const redlock::time_point began = it.now();
-    it.run_for(290ms); // one attempt is made, and not answered in time
-    it.cancel(first);
-    CHECK(it.awaited(second).at <= began + 300ms);
-    CHECK(it.answered(second).why == errc::contended);
-    const std::vector<vote> votes = it.answered(second).votes; // until it was decided
-    CHECK(std::count(votes.begin(), votes.end(), vote::held) >= 2);
 }
 
 TEST_CASE("that more wait than the limit is reported when it happens") {
