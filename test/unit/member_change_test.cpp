@@ -38,13 +38,21 @@ struct outcome {
 
 // A quorum whose quarantine takes little more than a second.
 struct site : testing::virtual_quorum {
-    explicit site(std::size_t masters = 4)
-        : virtual_quorum(masters, [] {
-              config settings;
-              settings.max_ttl = 1s;
-              settings.clock_offset_bound = 10ms;
-              return settings;
-          }()) {}
+    using lines = std::vector<std::string>;
+    explicit site(std::size_t masters = 4, std::shared_ptr<lines> to = std::make_shared<lines>())
+        : virtual_quorum(
+            masters,
+            [&] {
+                config settings;
+                settings.max_ttl = 1s;
+                settings.clock_offset_bound = 10ms;
+                settings.log.level = log_level::info;
+                settings.log.write = [to](log_level, std::string_view line) {
+                    to->emplace_back(line);
+                };
+                return settings;
+            }()),
+          log(std::move(to)) {}
 
     template <typename Start>
     outcome& begin(Start start) {
@@ -81,6 +89,7 @@ struct site : testing::virtual_quorum {
     }
 
     std::list<outcome> outcomes;
+    std::shared_ptr<lines> log; // of all managers
 };
 
 // The last master is in the list, and no member.
@@ -106,6 +115,8 @@ TEST_CASE("an addition completes when the vote of the new master counts, and not
     CHECK(now.quorum == 3);
     CHECK(now.generation == 3);
     CHECK(now.change.empty());
+    const std::string line = "members of the quorum, generation 3: " + m0 + ", " + m1;
+    CHECK(std::ranges::any_of(*quorum.log, [&](auto& one) { return contains(one, line); }));
 }
 
 TEST_CASE("a cancelled addition stays planned, and the next call or another manager finishes it") {

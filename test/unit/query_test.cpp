@@ -85,6 +85,15 @@ TEST_CASE("a key that stays for longer than nanoseconds can count is held for a 
     CHECK(found.masters[0].time_left == std::chrono::years(1));
 }
 
+TEST_CASE("a lock that is split between tokens is undecided") {
+    started_quorum it(3);
+    it.masters[0].put(it.key(), "a", it.now() + 1s);
+    it.masters[1].put(it.key(), "b", it.now() + 1s);
+    const lock_status found = asked(it);
+    CHECK(found.state == lock_state::undecided);
+    CHECK(found.masters[0].owner_digest != found.masters[1].owner_digest);
+}
+
 TEST_CASE("a minority that is silent or down does not hide the owner of a lock") {
     virtual_quorum it(5);
     it.paths[0].reachable = false;
