@@ -610,6 +610,16 @@ TEST_CASE("a master that does not record what it is asked to is not asked again 
     CHECK(founder.admitted() == 3);
 }
 
+TEST_CASE("each master that stays must agree to a change") {
+    founded_world one;
+    client changer(one, {0, 1, 2, 3}, add_3);
+    changer.settle({1});
+    CHECK(!changer.waits());
+    CHECK(one.list(0).what == state::final); // nothing was written without knowing it
+    changer.settle();
+    CHECK(changer.waits());
+}
+
 TEST_CASE("a change that another client has made is waited for no longer, and adopted once") {
     founded_world one;
     client first(one, {0, 1, 2, 3}, add_3);
@@ -623,6 +633,19 @@ TEST_CASE("a change that another client has made is waited for no longer, and ad
     CHECK(second.members().voters() == 4);
     CHECK(!second.waits());
     CHECK(second.members().adopted() == 2);
+}
+
+TEST_CASE("a plan that all masters have is read once more before its wait begins") {
+    founded_world one;
+    put(one, {0, 1, 2, 3}, {state::planned, *founded.after(add_3)});
+    client changer(one, {0, 1, 2, 3}, add_3);
+    changer.ask_all();
+    CHECK(!changer.waits());
+    CHECK(
+        changer.members().change_text(changer.now)
+        == "planned on all masters; reading them once more");
+    changer.settle();
+    CHECK(changer.waits());
 }
 
 TEST_CASE("a change is made once by a client, and not again after it was undone") {
@@ -712,6 +735,20 @@ TEST_CASE("a master that lost its record receives neither of two plans that may 
     put(all, 1, {state::planned, *founded.after({false, "m0"})});
     settled_client user(all, {0, 1, 2});
     CHECK(!all.list(2).founded());
+}
+
+TEST_CASE("a new master is not given a plan that was read before it was seen") {
+    const core::recorded_list plan{state::planned, *founded.after(add_3)};
+    world all(4);
+    put(all, {0, 1, 2}, plan);
+    client changer(all, {0, 1, 2, 3}, add_3);
+    for (std::size_t i = 0; i < 4; ++i) {
+        changer.ask(i);
+    }
+    changer.ask(3);
+    CHECK(all.list(3).what != state::planned);
+    changer.settle();
+    CHECK(all.list(3) == plan);
 }
 
 TEST_CASE("a quorum that lost all its records during a change is founded again, and changed") {
