@@ -197,20 +197,10 @@ public:
         return state->result;
     }
 
-    error_code extend(
-        redlock::lock& lock,
-        milliseconds ttl,
-        diagnostics* why = nullptr,
-        extend_result* how = nullptr) {
+    error_code extend(redlock::lock& lock, milliseconds ttl) {
         const auto state = std::make_shared<outcome<extend_result>>();
-        lock.async_extend(ttl, with_diagnostics(state->why, noted_in(state)));
+        lock.async_extend(ttl, noted_in(state));
         run_until(io_, [&] { return state->done; });
-        if (how != nullptr) {
-            *how = state->result;
-        }
-        if (why != nullptr) {
-            *why = state->why;
-        }
         return state->error;
     }
 

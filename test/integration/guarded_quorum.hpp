@@ -20,15 +20,6 @@ inline config quarantining(const quorum_of_masters& masters, milliseconds max_tt
     return result;
 }
 
-/// The outcome of an extension, once it is one: a machine that is slow may need several.
-inline error_code extended(client& me, redlock::lock& mine) {
-    error_code result = errc::no_quorum;
-    while (result == errc::no_quorum) {
-        result = me.extend(mine, 10s);
-    }
-    return result;
-}
-
 inline acquire_options with_token(acquire_options options = once()) {
     options.fencing = true;
     return options;

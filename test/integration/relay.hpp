@@ -1,6 +1,5 @@
-// A relay between a client and a real master. While the test holds it, nothing from the client is
-// passed on, so that the test decides in which order masters receive the commands of contenders.
-// Runs on the test's context.
+// A relay between a client and a real master, or another one later. While the test holds it,
+// nothing from the client is passed on. Runs on the test's context.
 #pragma once
 
 #include "support/process.hpp"
@@ -31,24 +30,11 @@ public:
         return "redis://127.0.0.1:" + std::to_string(state_->acceptor.local_endpoint().port());
     }
 
-    /// Keeps back what the client says from now on.
+    /// Passes on nothing of what the client says from now on.
     void hold() { state_->held = true; }
 
     /// Another server answers under this address from now on.
     void turn_to(std::uint16_t port) { state_->to = port; }
-
-    /// How many bytes are kept back.
-    std::size_t waiting() const { return state_->kept.size(); }
-
-    /// Passes on what was kept back, and what comes.
-    void let_go() {
-        state_->held = false;
-        if (auto last = state_->last.lock(); last && !state_->kept.empty()) {
-            boost::system::error_code ignored;
-            boost::asio::write(last->master, boost::asio::buffer(state_->kept), ignored);
-        }
-        state_->kept.clear();
-    }
 
 private:
     using tcp = boost::asio::ip::tcp;
@@ -75,7 +61,6 @@ private:
                         return;
                     }
                     next->master.connect(tcp::endpoint(free_port::loopback(), me->to), error);
-                    me->last = next;
                     me->pump_up(next);
                     pump_down(next);
                     me->accept();
@@ -90,9 +75,7 @@ private:
                         on->master.close(error);
                         return;
                     }
-                    if (me->held) {
-                        me->kept.append(on->up.data(), size);
-                    } else {
+                    if (!me->held) {
                         boost::asio::write(
                             on->master, boost::asio::buffer(on->up.data(), size), error);
                     }
@@ -118,8 +101,6 @@ private:
         tcp::acceptor acceptor;
         std::uint16_t to;
         bool held = false;
-        std::string kept;
-        std::weak_ptr<wire> last;
     };
 
     std::shared_ptr<state> state_;

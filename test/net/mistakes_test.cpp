@@ -70,8 +70,7 @@ TEST_CASE("the constructors of mutexes validate what they are given") {
         ContainsSubstring("mode is 'shared'; allowed: 'exclusive', with reentrant_mutex"));
 }
 
-TEST_CASE(
-    "a lock that is not there throws a sentence, and a master that is not there has its reason") {
+TEST_CASE("a missing lock and a missing master throw a sentence with the reason") {
     lock none;
     CHECK_THAT(said_by([&] { none.secret(); }), ContainsSubstring("check valid() first"));
     CHECK_THAT(
