@@ -10,6 +10,7 @@
 #include <boost/asio/associator.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/deferred.hpp>
+#include <boost/asio/recycling_allocator.hpp>
 #include <boost/system/system_error.hpp>
 
 #include <concepts>
@@ -245,17 +246,22 @@ auto initiate(
     }
 }
 
-/// A handler of this library that wraps that of a caller. It has the executor, the allocator, the
-/// cancellation slot and the sink of the caller's handler.
+/// A handler of this library that wraps that of a caller. It has the executor, the allocator unless
+/// it says otherwise, the cancellation slot and the sink of the caller's handler.
 template <typename Handler>
 concept wrapper = requires(Handler& handler) {
     { handler.done } -> std::same_as<typename Handler::wrapped_handler&>;
 };
 
-/// Calls `f` with the caller's handler and the results.
+/// Calls `f` with the caller's handler, whose type is erased, and the results. Its own type is
+/// erased again, with another allocator: Asio would use that of the caller's handler after it had
+/// destroyed that handler.
 template <typename Handler, typename F>
 struct adapted {
     using wrapped_handler = Handler;
+    using allocator_type = boost::asio::recycling_allocator<void>;
+    allocator_type get_allocator() const noexcept { return {}; }
+
     Handler done;
     F f;
 
