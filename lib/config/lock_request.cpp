@@ -97,7 +97,9 @@ check_options(const acquire_options& options, const config& config, milliseconds
             return only_with("mode shared", "fencing", "on", "off");
         }
     }
-    const auto unusable = std::max(core::stop_margin_of(options), options.min_validity);
+    acquire_options bounded = options; // the default margin is smaller with a shorter hold
+    bounded.max_hold = std::max(options.max_hold, milliseconds(1));
+    const auto unusable = std::max(core::stop_margin_of(bounded), options.min_validity);
     if (options.max_hold.count() < 0
         || (options.max_hold.count() > 0 && options.max_hold <= unusable)) {
         return invalid_value{

@@ -320,6 +320,7 @@ TEST_CASE("an invalid option of an acquire is refused in one sentence") {
         {{.wait = wait_for::none()}, ""},
         {{.wait = std::chrono::hours::max()}, ""},
         {{.stop_margin = 0ms, .max_hold = -1ms}, "max_hold is -1 ms; allowed: 1" + holds},
+        {{.max_hold = -1ms}, "max_hold is -1 ms; allowed: 1" + holds},
         {{.max_hold = 1ms}, ""},
         {{.stop_margin = 100ms, .max_hold = 100ms}, "max_hold is 100 ms; allowed: 101" + holds},
         {{.stop_margin = 100ms, .max_hold = 101ms}, ""},
