@@ -420,7 +420,7 @@ def _(quorum):
 @case('persistence: what a master does with a restart', options=['--enable-protected-configs', 'yes'])
 def _(quorum):
     aged(quorum)
-    found(quorum, 'persistence', 'note', 'does not vote for 1s72ms after')
+    found(quorum, 'persistence', 'note', 'does not vote for 1s122ms after')
     for master in quorum.masters:
         master.ask('CONFIG', 'SET', 'dir', mkdir(quorum, master))
         master.ask('CONFIG', 'SET', 'appendfsync', 'always')
