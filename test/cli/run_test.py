@@ -160,7 +160,7 @@ def _(quorum):
     os.close(terminal)
     equal(process.wait(), 0)
     left = [int(number) for number in re.findall(r"waiting for 'a': (\d+) s until", said.decode())]
-    assert len(left) >= 2 and left == sorted(left, reverse=True) and left[0] <= 5, said
+    assert len(left) >= 2 and left == sorted(left, reverse=True) and left[0] <= 6, said
     assert said.endswith(b'\r\x1b[K'), said
 
 
