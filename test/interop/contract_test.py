@@ -223,8 +223,9 @@ def _():
         equal(master.ask('SET', 'redlock:{r}', 'foreign', 'NX', 'PX', 600_000), 'OK')
         waits = quorum.start('run', '--wait', 'forever', 'r', '--', 'true')
         until(lambda: master.ask('PUBSUB', 'NUMSUB', 'redlock:{r}:free')[1] == 1, 'it listens')
-        equal(master.ask('DEL', 'redlock:{r}'), 1)
-        equal(master.ask('PUBLISH', 'redlock:{r}:free', 'x'), 1)
+        # Both at once: an attempt in between would find the lock free, and end the subscription.
+        release = "redis.call('DEL', KEYS[1]) return redis.call('PUBLISH', KEYS[1] .. ':free', 'x')"
+        equal(master.ask('EVAL', release, 1, 'redlock:{r}'), 1)
         equal(waits.wait(60), 0)
 
 
