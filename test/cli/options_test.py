@@ -258,7 +258,7 @@ def _(quorum):
     assert abs(down - (3 * 0.01 ** 2 * 0.99 + 0.01 ** 3)) < 1e-12, down
     equal((report['lease']['held_ms'], report['lease']['quarantine_ms']), (8898, 32602))
     text = ended(quorum.run('size', env={'REDLOCK_MAX_TTL': '20s'}), 0).stdout
-    contains(text, 'quarantine 21s402ms')
+    contains(text, 'quarantine 22s402ms')
     contains(text, 'and 1s to stop')
     result = quorum.run('size', '--ttl', '20s', '--max-ttl', '10s')
     contains(ended(result, CONFIGURATION).stderr, 'ttl')

@@ -28,7 +28,7 @@ std::span<const variant> variants() {
         {6, "set-without-nx", "calm", 1, 100, &wrong::set_without_nx,
          "SET without NX",
          {{guarded_acquire.text, "ARGV[i + 1], 'NX', 'PX'", "ARGV[i + 1], 'PX'"},
-          {guarded_acquire.text, "ARGV[i + 2], 'NX', 'PX'", "ARGV[i + 2], 'PX'"}}},
+          {guarded_acquire.text, "ARGV[i + 4], 'NX', 'PX'", "ARGV[i + 4], 'PX'"}}},
         {7, "rollback-without-compare", "calm", 1, 100, &wrong::rollback_without_compare,
          "a rollback deletes whatever is there"},
         {8, "release-without-compare", "clients", 1, 1000, &wrong::release_without_compare,
