@@ -47,11 +47,10 @@ public:
         }
     }
 
-    /// Has the caller's cancellation call `f(owner)` on `strand`, if there still is an owner.
-    /// Returns whether the caller can cancel.
-    template <typename Strand, typename Owner, typename F>
+    /// Has the caller's cancellation call `f(owner)` if there still is an owner. Returns whether
+    /// the caller can cancel. The caller's signal may outlive the context, so `f` has no strand.
+    template <typename Owner, typename F>
     bool on_cancel(
-        const Strand& strand,
         const std::weak_ptr<Owner>& owner,
         F f,
         boost::asio::cancellation_type accepted = boost::asio::cancellation_type::terminal
@@ -61,7 +60,7 @@ public:
             slot.assign([=](boost::asio::cancellation_type type) {
                 const auto self = owner.lock();
                 if (self && (type & accepted) != boost::asio::cancellation_type::none) {
-                    boost::asio::post(strand, [self, f] { f(*self); });
+                    f(self);
                 }
             });
         }
@@ -153,11 +152,12 @@ protected:
         boost::asio::cancellation_type accepted = boost::asio::cancellation_type::terminal
                                                   | boost::asio::cancellation_type::partial) {
         cancellable_ = done.on_cancel(
-            strand_,
             this->weak_from_this(),
-            [](procedure& me) {
-                me.cancelled_ = true;
-                me.step_.emit(boost::asio::cancellation_type::terminal);
+            [](const std::shared_ptr<procedure>& me) {
+                boost::asio::post(me->strand_, [me] {
+                    me->cancelled_ = true;
+                    me->step_.emit(boost::asio::cancellation_type::terminal);
+                });
             },
             accepted);
     }

@@ -59,7 +59,9 @@ public:
         const std::uint64_t id = next_id_++;
         entry waiting{id, sink, {std::move(done), io_}};
         waiting.done.on_cancel(
-            strand_, weak_from_this(), [owner, id](reentrant_impl& me) { me.cancel(owner, id); });
+            weak_from_this(), [owner, id](const std::shared_ptr<reentrant_impl>& me) {
+                asio::post(me->strand_, [me, owner, id] { me->cancel(owner, id); });
+            });
         asio::post(
             strand_, [self = shared_from_this(), owner, waiting = std::move(waiting)]() mutable {
                 self->begin(owner, std::move(waiting));
