@@ -78,8 +78,8 @@ public:
     time_point yields_until = never; // other processes go first, after a release of this one, until
                                      // it has asked again
     std::uint64_t others_first = 0;  // how many of them, less those that have released it since
-    bool crowded = false;            // another process was faster after a release
-    queue_ticket ticket;             // the ticket in the fair queue (`fairness::fifo`)
+    bool crowded = false; // several others waited at the last release, or one was faster since
+    queue_ticket ticket;  // the ticket in the fair queue (`fairness::fifo`)
 
     bool empty() const noexcept { return length_ == 0; }
     std::size_t length() const noexcept { return length_; } // with the front

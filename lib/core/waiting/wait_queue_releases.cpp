@@ -49,8 +49,8 @@ time_point wait_queue::notified(
     const bool by_arbiter = !pool && (master == at.arbiter || at.arbiter == nobody);
     // A lone waiter asks all masters at once, which saves it a round trip. It waits for the
     // majority a little, because the other masters may not have executed the release yet.
-    const bool alone = !pool && !crowded && others_first <= 1 && at.arbiter != nobody
-                       && !release.empty() && front.stage == acquire_call::phase::paused;
+    const bool alone = !pool && !crowded && at.arbiter != nobody && !release.empty()
+                       && front.stage == acquire_call::phase::paused;
     const auto told = static_cast<std::size_t>(std::popcount(news_.heard));
     const bool decides = alone ? told >= at.majority : by_arbiter;
     if (!decides && told < at.majority) {
