@@ -184,9 +184,6 @@ std::vector<event> client::resume() {
 
 // The engine was called: what it wants is planned.
 void client::after_call() {
-    if (std::exchange(op_ended_, false)) {
-        look_for_listeners();
-    }
     look_for_untold_losses();
     if (engine_->wants_write() && !flush_planned_) {
         flush_planned_ = true;
@@ -281,18 +278,6 @@ void client::close(std::size_t link) {
 std::string client::name_of(std::size_t place) const {
     const std::size_t masters = links_.size() / 2;
     return "m" + std::to_string(place % masters) + (place < masters ? "" : ", for pushes,");
-}
-
-// Once nobody waits, nothing is listened for.
-void client::look_for_listeners() {
-    const redlock::metrics left = engine_->count();
-    if (left.waiting == 0 && left.subscriptions != 0) {
-        here_.judge.fail(
-            promise::sane,
-            here_.now,
-            "c" + std::to_string(number_) + " is subscribed to "
-                + std::to_string(left.subscriptions) + " locks without a waiter");
-    }
 }
 
 // Not those of a pause: whatever is due is reported when the process continues.

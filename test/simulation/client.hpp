@@ -165,7 +165,6 @@ private:
     bool has(connection_id id) const {
         return engine_ != nullptr && links_[net_.place_of(id)].id == id;
     }
-    void look_for_listeners();
     worker* holder_of(redlock::core::handle<redlock::core::claim> claim);
     worker* owner_of(std::uint64_t cookie);
     void note(std::string_view what) const;
@@ -190,7 +189,6 @@ private:
     nanos resumed_at_ = -1;
     std::vector<event> deferred_;
     unsigned incarnation_ = 0;
-    bool op_ended_ = false; // in the present event
     bool may_take_last_ = false;
     bool flush_planned_ = false;
     nanos wake_planned_ = no_time;

@@ -197,7 +197,6 @@ void client::acquired(const core::acquire_call& done, const core::claim& lease) 
     const unsigned name = ++one->holds;
     const std::uint64_t fencing = lease.fencing_token();
     here_.count.fenced += fencing != 0 ? 1U : 0U;
-    op_ended_ = true;
     if (one->queues) {
         here_.judge.served(here_.now, number_, number);
     }
@@ -285,7 +284,6 @@ void client::not_acquired(const core::acquire_call& done) {
         return;
     }
     ++here_.count.not_acquired;
-    op_ended_ = true;
     here_.judge.leaves(
         number_, static_cast<unsigned>(one - workers_.data()), when(done.decided_at));
     tell("did not get r{}: {}", one->now.resource, in_words(done.outcome, "cancelled"));

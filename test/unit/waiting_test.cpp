@@ -278,6 +278,38 @@ TEST_CASE("a process that releases a lock for which others wait lets them go fir
     }
 }
 
+TEST_CASE("a process that takes turns with another one hears of each release") {
+    started_quorum it(rules_with(3, 1ms, true));
+    for (virtual_master& server : it.masters) {
+        server.tell = [](auto, auto) { return 2; }; // one of them is the process itself
+    }
+    it.release(it.acquire_now(waiting()), 1ms);
+    const answer mine = it.awaited(it.acquire(waiting()));
+    REQUIRE(it.engine.count().subscriptions == 1);
+    SECTION("it asks again at once, and has missed nothing") {
+        it.release(mine, 1ms);
+        const std::size_t before = asked(it);
+        const std::uint64_t next = it.acquire(waiting());
+        for (std::size_t i = 0; i < 3; ++i) {
+            it.push(i, "p:{r}:free", "0123456789abcdef");
+        }
+        it.run_for(1ms);
+        CHECK(asked(it) > before);
+        CHECK(it.awaited(next).won);
+        CHECK(asked(it, "SUBSCRIBE") == 3);
+    }
+    SECTION("it does not, and lets go of the channel") {
+        if (GENERATE(true, false)) {
+            it.release(mine);
+        } else {
+            it.engine.abandon(mine.lease);
+        }
+        it.run_for(50ms);
+        CHECK(it.engine.count().subscriptions == 0);
+        CHECK(asked(it, "UNSUBSCRIBE") == 3);
+    }
+}
+
 TEST_CASE("an acquire that lets others go first is refused once, whatever its own release tells") {
     redlock::core::settings rules = rules_with(3, 0ms, true);
     rules.retry_delay_min = 20ms;

@@ -13,17 +13,17 @@
 namespace redlock::core {
 
 /// The owner of a timer.
-enum class timer_owner : std::uint32_t { claim, acquire, query, slot_scan };
+enum class timer_owner : std::uint32_t { claim, acquire, query, slot_scan, wait_queue };
 
 /// One entry; a member of the object that it wakes, at a stable address as long as the timers
 /// exist. Every lock has one: kept small.
 struct timer {
-    static constexpr std::uint32_t idle = (std::uint32_t{1} << 30U) - 1;
+    static constexpr std::uint32_t idle = (std::uint32_t{1} << 29U) - 1;
 
     time_point due = forever;
     std::uint32_t subject = 0; // `handle::index` of that object
-    std::uint32_t place : 30 = idle;
-    timer_owner owner : 2 = timer_owner::claim;
+    std::uint32_t place : 29 = idle;
+    timer_owner owner : 3 = timer_owner::claim;
 };
 
 class timers {

@@ -171,6 +171,11 @@ void engine::fire(const timer& due, time_point now) {
     case timer_owner::slot_scan:
         scans_.due(due.subject);
         break;
+    case timer_owner::wait_queue:
+        if (wait_queue* const unused = queues_.find(due.subject)) {
+            stop_lingering(*unused, now);
+        }
+        break;
     case timer_owner::claim:
         if (claim* const owner = claims_.find(due.subject)) {
             claim_due(*owner, now);

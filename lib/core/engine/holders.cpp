@@ -123,6 +123,7 @@ bool engine::abandon(handle<claim> name) {
     if (mine != nullptr) {
         mine->handed_since = never;
         if (mine->empty()) {
+            timers_.set(mine->wake, mine->lingers ? never : forever);
             end_if_unused(*mine);
         } else if (mine->front()->stage == acquire_call::phase::paused) {
             wake(*mine, never);

@@ -12,6 +12,7 @@
 #include "engine.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace redlock::core {
 
@@ -46,6 +47,8 @@ next_step engine::join(acquire_call& wanted, time_point now) {
     wait_queue* const found = queues_.find(wanted.form, wanted.key);
     wait_queue& mine = found != nullptr ? *found : queues_.create(wanted.form, wanted.key);
     mine.pool = wanted.slots != 0;
+    mine.lingers = false;
+    timers_.cancel(mine.wake);
     const bool is_front = mine.join(wanted);
     if (rules_.contention_warning != 0 && mine.length() == rules_.contention_warning + 1) {
         host_.contention(shown(mine.form, mine.key, rules_.key_prefix), mine.length());
@@ -104,7 +107,12 @@ void engine::leave(acquire_call& wanted, time_point now) {
     const bool was_front = mine->leave(wanted);
     if (mine->empty()) {
         tickets_.leave(*mine, now);
-        if (mine->watched) {
+        const claim* const won = claims_.find(wanted.attempt);
+        if (mine->watched && won != nullptr && won->is_held() && mine->handed_since == never
+            && yields_until(mine->form, mine->key) != never) {
+            mine->reset();
+            mine->lingers = true;
+        } else if (mine->watched) {
             queues_.unwatch(*mine, now);
             wire_.write_soon();
         }
@@ -120,10 +128,21 @@ void engine::leave(acquire_call& wanted, time_point now) {
 }
 
 // An empty queue stays while a lease is held that it handed off: the next waiter waits for that
-// lease, and the series of local handoffs continues.
+// lease, and the series of local handoffs continues. It also stays where processes take turns: if
+// this one asks again as soon as it has released the lock, it must not miss the next release.
 void engine::end_if_unused(wait_queue& waiters) {
-    if (waiters.empty() && (waiters.handed_since == never || held_here(waiters) == nullptr)) {
+    if (waiters.empty() && !waiters.lingers
+        && (waiters.handed_since == never || held_here(waiters) == nullptr)) {
+        timers_.cancel(waiters.wake);
         queues_.destroy(waiters);
+    }
+}
+
+void engine::stop_lingering(wait_queue& waiters, time_point now) {
+    if (std::exchange(waiters.lingers, false)) {
+        queues_.unwatch(waiters, now);
+        wire_.write_soon();
+        end_if_unused(waiters);
     }
 }
 

@@ -290,6 +290,7 @@ time_point wait_queue::ticket_by(
 void wait_queue::reset() {
     front_ = back_ = nullptr;
     length_ = 0;
+    lingers = false;
     holder = {};
     handed_since = yields_until = never;
     others_first = 0;

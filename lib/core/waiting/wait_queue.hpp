@@ -17,6 +17,7 @@
 
 #include "acquire_call.hpp"
 #include "core/base/polling.hpp"
+#include "core/base/timers.hpp"
 #include "core/locks/ballots.hpp"
 #include "core/masters/settings.hpp"
 #include "queue_ticket.hpp"
@@ -80,6 +81,8 @@ public:
     std::uint64_t others_first = 0;  // how many of them, less those that have released it since
     bool crowded = false; // several others waited at the last release, or one was faster since
     queue_ticket ticket;  // the ticket in the fair queue (`fairness::fifo`)
+    bool lingers = false; // it is empty, and stays subscribed for its next waiter
+    timer wake;           // the end of that, once the lock was released
 
     bool empty() const noexcept { return length_ == 0; }
     std::size_t length() const noexcept { return length_; } // with the front

@@ -32,11 +32,14 @@ public:
         return at == queues.end() ? nullptr : at->second;
     }
     wait_queue* find(handle<wait_queue> name) noexcept { return pool_.find(name); }
+    wait_queue* find(std::uint32_t index) noexcept { return pool_.find(index); }
 
     wait_queue& create(lock_form form, std::string_view key) {
         wait_queue& made = pool_.create();
         made.form = form;
         made.key = key;
+        made.wake.owner = timer_owner::wait_queue;
+        made.wake.subject = made.self.index;
         if (form == lock_form::shared) {
             return made; // readers do not wait for each other: each has its own queue
         }
