@@ -89,7 +89,8 @@ enum class quarantine : std::uint8_t {
     on,
     /// Masters vote at once. Use it only for masters that are known to be new, as in tests.
     /// Otherwise it is unsafe: if a master restarts while a lock is held, a second holder may get
-    /// the lock. `health` and the log report this setting.
+    /// the lock. `health` and the log report this setting. What the client would have asked for is
+    /// recorded, and counts from the first client on that has a quarantine.
     off,
 };
 

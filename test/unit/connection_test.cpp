@@ -186,13 +186,13 @@ TEST_CASE("replies match commands first in, first out") {
 TEST_CASE("a certificate counts for what was sent under the same record") {
     for (const bool changed : {false, true}) {
         connection_site it(unit::guarded_settings_for(1));
-        const std::string record = redlock::core::record_of_new_server(it.server.run_id);
-        it.server.put("p::epoch", record);
+        it.server.put("p::epoch", redlock::core::record_of_new_server(it.server.run_id));
         it.bring_up();
         while (!it.link.output().empty()) { // the handshake
             it.answer();
         }
         REQUIRE(it.link.up());
+        const std::string record = it.server.data.find("p::epoch", 0)->value;
         const sent_command call{
             .kind = command_kind::acquire,
             .how = command_variant::native,
@@ -460,6 +460,8 @@ TEST_CASE("a handshake names the record, the server, and what it was promoted fr
     settings rules = unit::settings_for(1);
     rules.protocol = redlock::protocol::guarded;
     rules.record_key = "p::epoch";
+    rules.quarantine = true;
+    const std::string quarantine = std::to_string(rules.quarantine_time().count());
     for (const std::string promoted : {"", "5a49bb1bd1a3e9033a8af5c5ac17f1b18505144c"}) {
         connection_site it(rules);
         it.link.start(it.now);
@@ -471,8 +473,8 @@ TEST_CASE("a handshake names the record, the server, and what it was promoted fr
         const lines told = it.written();
         REQUIRE(told.size() == 1);
         CHECK(told[0].ends_with(
-            " 1 p::epoch abc " + (promoted.empty() ? "-" : promoted)
-            + " 0 0 01010101010101010101010101010101"));
+            " 1 p::epoch abc " + (promoted.empty() ? "-" : promoted) + " " + quarantine
+            + " 0 01010101010101010101010101010101"));
     }
 }
 
@@ -480,6 +482,7 @@ TEST_CASE("a server whose clock is found stepped during a handshake gets another
     settings rules = unit::settings_for(1);
     rules.protocol = redlock::protocol::guarded;
     rules.record_key = "p::epoch";
+    rules.quarantine = true;
     connection_site it(rules);
     const std::string shaken = unit::handshake_reply(0, 0);
     it.bring_up();

@@ -203,6 +203,33 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("a client whose quarantine is off records one for the first client that has one") {
+    const auto start = [](bool has_one, milliseconds max_ttl, const std::string& before) {
+        core::settings rules = served_quorum::rules_for(3, max_ttl, {});
+        rules.quarantine = has_one;
+        virtual_quorum it(rules);
+        for (virtual_master& one : it.masters) {
+            one.ahead = std::chrono::microseconds(date);
+            one.data.put(record_key).value = before.empty()
+                                                 ? core::record_of_new_server(one.run_id)
+                                                 : "4 " + one.run_id + " - 0 " + before + " 1a";
+        }
+        it.start();
+        it.run_for(100ms);
+        CHECK(it.engine.examine(it.now()).admitted == 3);
+        const std::string found = it.masters[0].data.find(record_key, 0)->value;
+        return found.substr(std::string("4 run-0 - 0 ").size()).substr(0, found.rfind(' ') - 12);
+    };
+    constexpr auto of_2s = "2242000"; // 2 s, twice 1 % of it, 2 ms and twice 100 ms
+    CHECK(start(false, 2s, "") == "0/2242000");
+    CHECK(start(false, 2s, "0/30802000") == "0/30802000");
+    CHECK(start(false, 0s, "") == "0/30802000"); // it acquires for 30 s at most
+    CHECK(start(false, 0s, of_2s) == of_2s);     // it takes what is recorded
+    CHECK(start(false, 30s, of_2s) == "30802000");
+    CHECK(start(true, 2s, "0/30802000") == "30802000");
+    CHECK(start(true, 2s, "0/1000") == of_2s);
+}
+
 TEST_CASE("while a smaller max_ttl is planned, new leases and renewals are at most that long") {
     const core::member_names members{"m0", "m1", "m2"};
     served_quorum q(3, true, 0ms, members);

@@ -15,7 +15,8 @@
 //   drawn anew with each list;
 // - the replication id under which it was promoted ("-": none);
 // - `born`, the moment since which it has kept its data;
-// - `q`, the longest quarantine that any client asked for;
+// - `q`, the longest quarantine that any client asked for. While all clients so far had theirs off,
+//   it is 0, a slash, and what they would have asked for: the first client with one adopts it;
 // - an id, which is drawn anew at each change: a record that was lost never comes back. It is 32
 //   hexadecimal digits. The list of the quorum's masters may follow (member_list.hpp).
 //
@@ -34,22 +35,28 @@ namespace redlock::core {
 /// a list stays as it is. Otherwise 0. Optional: a list with its state, the id that the record must
 /// have for it (empty: it must have no list), and the quarantine that is recorded with it. Only a
 /// final list of new members may shorten that. Optional: the quarantine of a quorum that was
-/// founded without one. With a list that replaces another one that was not final, the memory begins
-/// now. A new memory begins, unless the record has this run id and promotion: neither uptime nor
-/// durability counts, because another server may answer under a known address. A new list of
-/// members changes the second word, so that a script that was sent before finds another record. A
-/// final one also moves `born` to where the quarantine ends now: fencing counters that are older
-/// than that start from the clock. Reply {1 if its memory begins now | 2 if its quarantine becomes
-/// longer | 0, end of the quarantine by its clock in us, clock, record} | {-1, 0, clock}: the
-/// record has another format, and is not changed.
+/// founded without one. Optional: anything, if the client's quarantine is off. With a list that
+/// replaces another one that was not final, the memory begins now. A new memory begins, unless the
+/// record has this run id and promotion: neither uptime nor durability counts, because another
+/// server may answer under a known address. A new list of members changes the second word, so that
+/// a script that was sent before finds another record. A final one also moves `born` to where the
+/// quarantine ends now: fencing counters that are older than that start from the clock. Reply {1 if
+/// its memory begins now | 2 if its quarantine becomes longer | 0, end of the quarantine by its
+/// clock in us, clock, record} | {-1, 0, clock}: the record has another format, and is not changed.
 inline constexpr script guarded_handshake{
     lua::clock,
     R"(local e = redis.call('GET', KEYS[1])
-local run, tag, promoted, born, q, id = string.match(e or '', '^4 ([^%s:]+)(:?%x*) (%S+) (%d+) (%d+) (%x+)$')
+local run, tag, promoted, born, q, later, id = string.match(e or '', '^4 ([^%s:]+)(:?%x*) (%S+) (%d+) (%d+)/?(%d*) (%x+)$')
 if e and not run then return {-1, 0, now} end
-local list, mine, before = string.sub(id or '', 33), ARGV[6] or '', q
-local asks = (ARGV[4] ~= '3' or list ~= '') and ARGV[3] or 0
-born, q = tonumber(born or '0'), math.max(asks, q or '0')
+local list, mine, before, usual = string.sub(id or '', 33), ARGV[6] or '', tonumber(q or '0'), tonumber(ARGV[9] or '0')
+local counts = ARGV[4] ~= '3' or list ~= ''
+local asks = counts and tonumber(ARGV[3]) or 0
+later = tonumber(later or '0') or 0
+if ARGV[10] and before == 0 then
+  asks, later = 0, math.max(later, counts and usual or 0)
+  usual = 0
+end
+born, q = tonumber(born or '0'), math.max(asks, before)
 local fresh = 0
 if run ~= ARGV[1] or (ARGV[2] ~= '-' and ARGV[2] ~= promoted) or born > now or ARGV[4] == '1' then
   born, fresh = now, 1
@@ -60,13 +67,15 @@ if mine ~= list and (id == ARGV[7] and fresh == 0 or (ARGV[7] or '') == '' and l
   if state == 48 and list ~= '' then born = now end
   if ARGV[4] == '2' then born = 0 end
   list = mine
-  q = math.max(state == 51 and ARGV[3] or q, ARGV[8] or 0)
+  q = math.max(state == 51 and asks or q, ARGV[8] or 0)
   if state == 50 or state == 51 then tag = ':' .. string.sub(ARGV[5], -8) end
   if state == 51 then born = math.max(born, now - q) end
 end
-if q == 0 and (string.byte(list) or 0) > 48 then q = tonumber(ARGV[9] or '0') end
-if fresh == 0 and tonumber(before or '0') > 0 and q > tonumber(before) then fresh = 2 end
-local said = string.format('4 %s%s %s %.0f %.0f ', ARGV[1], tag or '', promoted, born, q)
+if q == 0 and (string.byte(list) or 0) > 48 then q = usual end
+if q > 0 then q, later = math.max(q, later), 0 end
+if fresh == 0 and before > 0 and q > before then fresh = 2 end
+later = later > 0 and string.format('/%.0f', later) or ''
+local said = string.format('4 %s%s %s %.0f %.0f%s ', ARGV[1], tag or '', promoted, born, q, later)
 if not e or said ~= string.sub(e, 1, #said) or list ~= string.sub(id, 33) then
   e = said .. ARGV[5] .. list
   redis.call('SET', KEYS[1], e)

@@ -70,7 +70,7 @@ inline constexpr script_part unless_late{
 /// Reads the memory record (guarded_scripts.hpp).
 inline constexpr script_part record{
     R"(local e = redis.pcall('GET', $)
-local run, born, q = string.match(type(e) == 'string' and e or '', '^4 (%S+) %S+ (%d+) (%d+) '))"};
+local run, born, q = string.match(type(e) == 'string' and e or '', '^4 (%S+) %S+ (%d+) (%d+)[ /]'))"};
 /// Ends an acquire in a quarantine, or if the record is that of another server.
 inline constexpr script_part unless_quarantined{
     R"(if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end

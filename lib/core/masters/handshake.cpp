@@ -31,7 +31,7 @@ void connection::send_handshake(bool fit, time_point now) {
     const std::uint32_t look = members_.look();
     const membership::proposal proposed =
         fit ? members_.proposal_to(master_) : membership::proposal();
-    const decimal quarantine(rules_.quarantine_time().count());
+    const decimal quarantine(rules_.recorded_quarantine().count());
     const decimal with_list(proposed.quarantine.count());
     const bool has_default = rules_.quarantine && rules_.founds && rules_.max_ttl.count() == 0;
     // Nobody has a lock on a master without a list, and ours may be wrong: it leaves nothing.
@@ -40,8 +40,8 @@ void connection::send_handshake(bool fit, time_point now) {
     const std::string losses = wrong::evictions_forgiven ? "-" : info_.losses();
     const std::string id = new_id();
     // A list, the id that the record must have for it, and the quarantine that is recorded with it;
-    // then one for a quorum that has none. They may be left out.
-    const std::array<std::string_view, 13> words{
+    // then one for a quorum that has none, and whether it is off. They may be left out.
+    const std::array<std::string_view, 14> words{
         "EVAL",
         guarded_handshake.text,
         "1",
@@ -57,12 +57,14 @@ void connection::send_handshake(bool fit, time_point now) {
         proposed.list,
         proposed.id,
         with_list,
-        usual};
+        usual,
+        "off"};
     scratch_.clear();
     append_command(
         scratch_,
         std::span(words).first(
-            has_default             ? 13
+            !rules_.quarantine      ? 14
+            : has_default           ? 13
             : proposed.list.empty() ? 9
                                     : 12));
     const std::uint16_t epoch = restarts_.empty() ? 0 : restarts_memory;
