@@ -49,7 +49,7 @@ class Stage:
         if str(inside) in ('CONTRIBUTING.md', 'CHANGELOG.md'):
             return inside
         if inside.parts[0] == 'include' and inside.suffix == '.hpp':
-            return pathlib.Path('reference', inside.stem.replace('_', '__') + '_8hpp.html')
+            return pathlib.Path('reference', inside.stem + '.md')
         if path not in self.shown:
             self.shown.append(path)
         return pathlib.Path('source', f'{inside}.md')
@@ -129,7 +129,8 @@ class Stage:
             self.write(self.place(path), self.convert(Page(self.root, path)))
         for path in self.shown:  # it grows in the loop
             self.show(path)
-        shutil.copy(self.root / 'docs' / 'site' / 'extra.css', self.out / 'docs' / 'extra.css')
+        for name in ('extra.css', 'extra.js'):
+            shutil.copy(self.root / 'docs' / 'site' / name, self.out / 'docs' / name)
         version = re.search(r"^    version: '([0-9.]+)'", (self.root / 'meson.build').read_text(), re.MULTILINE)[1]
         text = (self.root / 'mkdocs.yml').read_text().replace('@VERSION@', version)
         # Not as repo_url: the theme would load the forge's figures from the net.

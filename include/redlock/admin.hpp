@@ -1,8 +1,7 @@
-/// \file
-/// What an operator does to the locks of a quorum without holding them: lists them, and releases
-/// one whose holder is gone. No lock needs it. The functions block, each with connections of its
-/// own, and may be called from any thread. To change the masters of a quorum, see
-/// `lock_manager::async_replace_member`.
+// What an operator does to the locks of a quorum without holding them: lists them, and releases
+// one whose holder is gone. No lock needs it. The functions block, each with connections of its
+// own, and may be called from any thread. To change the masters of a quorum, see
+// `lock_manager::async_replace_member`.
 
 #pragma once
 
