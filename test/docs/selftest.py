@@ -244,7 +244,8 @@ SITE = [
 def check_site(root):
     page_of(root, 'text\n- item\n\n[a](../a.cpp)\n\n<!-- run -->\n~~~sh\ntrue\n~~~')
     (root / 'docs' / 'site').mkdir()
-    for name in ('README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'docs/site/extra.css'):
+    for name in ('README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'docs/site/extra.css',
+                 'docs/site/extra.js'):
         (root / name).write_text('')
     site = root / 'site'
     site.mkdir()
