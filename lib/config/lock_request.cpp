@@ -141,17 +141,20 @@ validation check_one(const checked_request& wanted) {
 
 validation check_several(const checked_request& wanted, const config& rules) {
     constexpr const char* with = "several resources";
-    if (validation valid = first_error(
-            {outside("resources", wanted.resources.size(), "names", 1, resources_max),
-             guarded_only(rules, with),
-             exclusive_only(wanted.options, with),
-             unordered(wanted.options, with)});
-        !valid) {
-        return valid;
-    }
-    for (const std::string& resource : wanted.resources) {
-        if (validation valid = check_resource(resource); !valid) {
-            return valid;
+    return first_error(
+        {outside("resources", wanted.resources.size(), "names", 1, resources_max),
+         guarded_only(rules, with),
+         exclusive_only(wanted.options, with),
+         unordered(wanted.options, with)});
+}
+
+// The numbers are those of the caller: before the names are sorted.
+validation check_each(const std::vector<std::string>& names) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (const validation valid = check_resource(names[i]); !valid) {
+            invalid_value out = valid.error();
+            out.field = fmt::format("resources[{}]", i);
+            return out;
         }
     }
     return {};
@@ -228,6 +231,7 @@ validation checked_request::check(const config& rules, milliseconds longest) {
     default_ttl = options.ttl == redlock::default_ttl;
     options.ttl = effective_ttl(options.ttl, longest);
     bool several = false;
+    validation names_valid;
     if (auto* const one = std::get_if<std::string>(&wanted.what)) {
         resource = std::move(*one);
     } else if (auto* const free = std::get_if<slots>(&wanted.what)) {
@@ -235,6 +239,7 @@ validation checked_request::check(const config& rules, milliseconds longest) {
         resource = pool->pool;
     } else {
         resources = std::get<std::vector<std::string>>(std::move(wanted.what));
+        names_valid = check_each(resources);
         std::ranges::sort(resources);
         resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
         several = resources.size() != 1;
@@ -245,9 +250,10 @@ validation checked_request::check(const config& rules, milliseconds longest) {
             resources.clear();
         }
     }
-    if (validation valid = pool      ? check_slots(*this, rules)
-                           : several ? check_several(*this, rules)
-                                     : check_one(*this);
+    if (validation valid = !names_valid ? names_valid
+                           : pool       ? check_slots(*this, rules)
+                           : several    ? check_several(*this, rules)
+                                        : check_one(*this);
         !valid) {
         return valid;
     }

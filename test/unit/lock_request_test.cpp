@@ -67,7 +67,6 @@ TEST_CASE("lock request: several resources are sorted, none is there twice") {
     CHECK(!allowed(several({"a", "b"}, {.order = fairness::fifo})));
     CHECK(!allowed(several({"a", "b"}, {.mode = lock_mode::shared})));
     CHECK(!allowed(several({})));
-    CHECK(!allowed(several({"a", ""})));
     std::vector<std::string> many;
     while (many.size() <= resources_max) {
         many.push_back(std::to_string(many.size()));
@@ -81,6 +80,10 @@ TEST_CASE("lock request: several resources that are refused are named") {
     checked_request wanted({.wanted = {"b", "a"}});
     CHECK(!wanted.check(rules(protocol::plain), std::chrono::seconds(30)));
     CHECK(wanted.resource == "a, b");
+
+    checked_request empty({.wanted = {"b", "a", ""}});
+    const auto refused = empty.check(rules(protocol::guarded), std::chrono::seconds(30));
+    CHECK(to_string(refused.error()) == "resources[2] has 0 bytes; allowed: 1 to 1024");
 
     checked_request many({.wanted = std::vector<std::string>()});
     auto& names = std::get<std::vector<std::string>>(many.wanted.what);
