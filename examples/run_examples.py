@@ -27,10 +27,6 @@ EXPECTED = {
     'first_lock': ['got it: '],
     'callbacks': ['waiting for the lock', 'done, and the lock was released'],
     'blocking': ['worked, with ', 'the lock was released', 'both are locked', 'locked within 100 ms', 'two read', 'one writes', 'now it is free'],
-    'reentrant': [
-        'booked -100 at depth 2', 'booked 100 at depth 2', 'booked 5 at depth 1',
-        'took the lock 2 times',
-    ],
     'with_lock': ['step 5', 'all steps done', 'step 1', 'stopped: '],
     'prometheus_endpoint': [
         'HTTP/1.1 200 OK', 'Content-Type: text/plain; version=0.0.4',

@@ -40,8 +40,6 @@ enum class errc : int {
     /// The call would deadlock: it blocks on the manager's own thread, or waits for a lock that the
     /// same object or thread already holds. Equal to `std::errc::resource_deadlock_would_occur`.
     would_deadlock,
-    /// The owner has entered the reentrant mutex as often as its limit allows.
-    recursion_limit,
     /// Another change of the members is planned or in progress, or was made in the meantime. The
     /// diagnostics name it and what to do first.
     conflicting_change,

@@ -24,7 +24,6 @@
 #include <redlock/options.hpp>
 #include <redlock/outcome.hpp>
 #include <redlock/protocol.hpp>
-#include <redlock/reentrant_mutex.hpp>
 #include <redlock/version.hpp>
 #include <redlock/with_diagnostics.hpp>
 #include <redlock/with_lock.hpp>

@@ -102,7 +102,6 @@ std::string_view to_string(errc error) noexcept {
         "invalid_argument",
         "stale_token",
         "would_deadlock",
-        "recursion_limit",
         "conflicting_change"};
     return name_of(error, names);
 }

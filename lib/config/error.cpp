@@ -41,8 +41,6 @@ public:
         case errc::would_deadlock:
             return "would deadlock: a blocking call on the manager's own thread, or for a lock "
                    "that this object or thread already has";
-        case errc::recursion_limit:
-            return "recursion limit: the owner has entered as often as depth_max allows";
         case errc::conflicting_change:
             return "conflicting change of the members: the diagnostics and the log name it; finish "
                    "it first";

@@ -13,8 +13,8 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-MAXIMUM = 644
-MAXIMUM_WITHOUT_LARGE = 456
+MAXIMUM = 613
+MAXIMUM_WITHOUT_LARGE = 425
 LARGE = ('config', 'metrics', 'observer')
 
 # 12: the macro, the alias, the constant, the function, the enumeration and both enumerators, the

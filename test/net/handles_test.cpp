@@ -4,7 +4,6 @@
 
 #include <redlock/blocking_shared.hpp>
 #include <redlock/election.hpp>
-#include <redlock/reentrant_mutex.hpp>
 
 namespace redlock::test::in_memory { namespace {
 
@@ -21,14 +20,9 @@ struct handle {
 };
 using handle_ptr = std::unique_ptr<handle>;
 
-// A `lock`, or a `reentrant_hold` with its owner.
-template <typename Held>
 class async_handle final : public handle {
 public:
-    async_handle(blocking::manager& by, Held got, std::shared_ptr<void> owner = nullptr)
-        : by_(by),
-          owner_(std::move(owner)),
-          held_(std::move(got)) {
+    async_handle(blocking::manager& by, lock got) : by_(by), held_(std::move(got)) {
         held_.async_wait_lost([signal = lost_](error_code error, loss_reason) mutable {
             error ? false : signal.request_stop();
         });
@@ -43,9 +37,8 @@ public:
 
 private:
     blocking::manager& by_;
-    std::shared_ptr<void> owner_;
     std::stop_source lost_;
-    Held held_;
+    lock held_;
 };
 
 class blocking_handle final : public handle {
@@ -106,7 +99,7 @@ using taker = std::function<handle_ptr(blocking::manager&, acquire_options, std:
 taker lock_of(const target& what, lock_mode mode = lock_mode::exclusive) {
     return [=](blocking::manager& by, acquire_options options, std::stop_token stop) {
         options.mode = mode;
-        return std::make_unique<async_handle<lock>>(
+        return std::make_unique<async_handle>(
             by,
             by.call(
                 [&](auto token) {
@@ -116,24 +109,13 @@ taker lock_of(const target& what, lock_mode mode = lock_mode::exclusive) {
     };
 }
 
-handle_ptr enter(blocking::manager& by, const acquire_options& options, std::stop_token stop) {
-    reentrant_mutex mutex(by.async(), "r", options);
-    const auto owner = std::make_shared<reentrant_owner>();
-    return std::make_unique<async_handle<reentrant_hold>>(
-        by,
-        by.call(
-            [&](auto token) { return mutex.async_acquire(*owner, std::move(token)); },
-            std::move(stop)),
-        owner);
-}
-
 handle_ptr lead(blocking::manager& by, const acquire_options& options, std::stop_token stop) {
     election_options term;
     term.ttl = options.ttl;
     term.wait = options.wait;
     term.max_hold = options.max_hold;
     election candidate(by.async(), "r", term);
-    return std::make_unique<async_handle<lock>>(
+    return std::make_unique<async_handle>(
         by,
         by.call(
             [&](auto token) { return candidate.async_campaign(std::move(token)); },
@@ -168,7 +150,6 @@ std::vector<kind> kinds() {
         {"slot", lock_of(slots("r", 1)), lock_of(slots("r", 1))},
         {"several slots", lock_of(slots("r", 2, 2)), lock_of(slots("r", 2))},
         {"term of a leader", lead, lead},
-        {"entry of a reentrant mutex", enter, single},
         {"blocking lock", acquire_blocking, single},
         {"blocking mutex", locked<blocking::mutex>, locked<blocking::mutex>},
         {"blocking shared mutex, writer",

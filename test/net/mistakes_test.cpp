@@ -60,14 +60,6 @@ TEST_CASE("the constructors of mutexes validate what they are given") {
     check([&](const char* name, const acquire_options& options) {
         const blocking::shared_mutex made(locks, name, options);
     });
-    check([&](const char* name, const acquire_options& options) {
-        const reentrant_mutex made(locks.async(), name, options);
-    });
-    acquire_options reads;
-    reads.mode = lock_mode::shared;
-    CHECK_THAT(
-        said_by([&] { const reentrant_mutex readers(locks.async(), "r", reads); }),
-        ContainsSubstring("mode is 'shared'; allowed: 'exclusive', with reentrant_mutex"));
 }
 
 TEST_CASE("a missing lock and a missing master throw a sentence with the reason") {

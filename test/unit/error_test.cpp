@@ -20,7 +20,6 @@ constexpr errc all[] = {
     errc::invalid_argument,
     errc::stale_token,
     errc::would_deadlock,
-    errc::recursion_limit,
     errc::conflicting_change};
 
 TEST_CASE("every error has a message of its own") {
@@ -93,7 +92,6 @@ TEST_CASE("a message says what to do, where there is something") {
         {errc::invalid_argument, "diagnostics and the log"},
         {errc::stale_token, "stop the work"},
         {errc::would_deadlock, "own thread"},
-        {errc::recursion_limit, "depth_max"},
         {errc::conflicting_change, "finish it first"},
     };
     for (const auto& one : advice) {
