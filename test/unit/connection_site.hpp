@@ -43,13 +43,17 @@ struct connection_site : core::connection_events, core::receiver {
 
     /// Begins or repeats an introduction: what `written` returns, and its reply.
     lines introduction() const {
-        return rules.guarded() ? lines{"INFO"} : lines{"EVAL return 1 0", "INFO"};
+        return rules.guarded() ? lines{"INFO", "EVAL look 1 p::epoch"}
+                               : lines{"EVAL return 1 0", "INFO"};
     }
     void reply_to_introduction() {
         if (!rules.guarded()) {
             hear(server.execute({"EVAL", "return 1", "0"}, now));
         }
         hear(server.execute({"INFO"}, now));
+        if (rules.guarded()) {
+            hear(three(-1, 0, 0)); // there is no record
+        }
     }
     /// The commands in the output, which is taken as written.
     lines written() {

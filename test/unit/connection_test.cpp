@@ -469,7 +469,7 @@ TEST_CASE("a handshake names the record, the server, and what it was promoted fr
         CHECK(it.written() == it.introduction());
         const std::string info = "run_id:abc\r\nrole:master\r\nuptime_in_seconds:1000\r\n"
                                  + (promoted.empty() ? "" : "master_replid2:" + promoted + "\r\n");
-        it.hear("$" + std::to_string(info.size()) + "\r\n" + info + "\r\n");
+        it.hear("$" + std::to_string(info.size()) + "\r\n" + info + "\r\n" + unit::three(-1, 0, 0));
         const lines told = it.written();
         REQUIRE(told.size() == 1);
         CHECK(told[0].ends_with(

@@ -61,6 +61,9 @@ struct guarded_quorum {
             ++mine.said["handshake"];
             return mine.handshake;
         }
+        if (runs(words, core::guarded_look)) {
+            return three(-1, 0, 0);
+        }
         if (const auto call = shared_call_in(words)) {
             const bool acquires = call->what == &core::guarded_acquire;
             const bool extends = call->what == &core::guarded_extend;

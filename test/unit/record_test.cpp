@@ -7,6 +7,7 @@
 #include "memory/server.hpp"
 #include "virtual_quorum.hpp"
 
+#include <regex>
 #include <sstream>
 
 namespace record_test { namespace {
@@ -201,6 +202,43 @@ TEST_CASE(
         }
         CHECK(q.it.engine.count().raised == (apart == 120ms ? 100 : 0));
     }
+}
+
+TEST_CASE("a server whose record needs no change gets no handshake") {
+    served_quorum first(3, true, 2s, {"a", "b", "c"});
+    first.it.start();
+    first.it.run_for(1s);
+    REQUIRE(first.admitted() == 3);
+    const auto handshakes = [&](milliseconds max_ttl, const auto& change) {
+        served_quorum next(3, true, max_ttl, {"a", "b", "c"});
+        for (std::size_t i = 0; i < 3; ++i) {
+            std::string& record = next.it.masters[i].data.put(record_key).value;
+            record = first.record(i);
+            change(next.it.masters[i], record);
+        }
+        next.it.start();
+        next.it.run_for(1ms);
+        const auto sent = next.it.masters[0].count("EVAL handshake");
+        CHECK((sent > 0 || next.admitted() == 3));
+        return sent;
+    };
+    const auto replaced = [](const char* pattern, const char* by) {
+        return [=](virtual_master&, std::string& record) {
+            record = std::regex_replace(record, std::regex(pattern), by);
+        };
+    };
+    CHECK(handshakes(2s, replaced("x", "x")) == 0);
+    CHECK(handshakes(1s, replaced("x", "x")) == 0);
+    CHECK(handshakes(3s, replaced("x", "x")) > 0);                         // it asks for more
+    CHECK(handshakes(2s, replaced("^4 run", "4 other")) > 0);              // another server
+    CHECK(handshakes(2s, replaced("- \\d+ ", "- 2000000000000000 ")) > 0); // its clock went back
+    CHECK(handshakes(2s, replaced(" \\d+ (\\w+)$", " 0 $1")) > 0);         // without a quarantine
+    CHECK(handshakes(2s, replaced("(\\w{32})\\w*$", "$1")) > 0);           // without a list
+    CHECK(handshakes(2s, replaced("^4", "5")) > 0);                        // of another format
+    const auto promoted = [](virtual_master& one, std::string&) {
+        one.info_overrides["master_replid2"] = std::string(40, 'a');
+    };
+    CHECK(handshakes(2s, promoted) > 0);
 }
 
 TEST_CASE("a client whose quarantine is off records one for the first client that has one") {

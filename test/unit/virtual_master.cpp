@@ -19,6 +19,8 @@ std::string_view name_of(const std::string& word) {
         std::string_view name;
     };
     static constexpr named_script known[] = {
+        {core::guarded_look, "look"},
+        {core::guarded_handshake, "handshake"},
         {core::guarded_release, "remove"},
         {core::compare_and_extend_each, "extend"},
         {core::ticket_take, "turn"},
@@ -51,7 +53,7 @@ std::vector<std::string> virtual_master::lines_of(std::string bytes) {
     while (const auto words = take_command(bytes)) {
         std::string& line = found.emplace_back();
         for (const std::string& word : *words) {
-            line.append(line.empty() ? "" : " ").append(word);
+            line.append(line.empty() ? "" : " ").append(name_of(word));
         }
     }
     return found;

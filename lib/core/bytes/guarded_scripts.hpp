@@ -82,6 +82,14 @@ if not e or said ~= string.sub(e, 1, #said) or list ~= string.sub(id, 33) then
 end
 return {fresh, born + q, now, e})"};
 
+/// KEYS: record. The reply of a handshake that changes nothing; {-1, 0, clock} if there is none.
+inline constexpr script guarded_look{
+    lua::clock,
+    R"(local e = redis.call('GET', KEYS[1])
+local born, q = string.match(e or '', '^4 %S+ %S+ (%d+) (%d+)[ /]')
+if not born then return {-1, 0, now} end
+return {0, born + q, now, e})"};
+
 /// KEYS: record, then per lock its key, or with fencing its key and its counter. ARGV: ttl ms,
 /// fence ttl ms (0: without fencing), with fencing the first counter and its earliest clock, the
 /// token of each, run id, quarantine us, not after us. Exceptions: the PTTL of the holder, or -1.

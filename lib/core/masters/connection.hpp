@@ -274,6 +274,9 @@ private:
     }
     bool is_unchanged(const server_info& seen, time_point now) const;
     void introduced(const in_flight& command, const reply& info, time_point now);
+    void send_look(time_point now);
+    void looked(const in_flight& command, const reply& got, time_point now);
+    bool needs_handshake(const reply& seen) const;
     void send_handshake(bool fit, time_point now);
     void guard_with(std::string_view server);
     void ask_for_clock_and_record(time_point now);
@@ -301,6 +304,7 @@ private:
     liveness liveness_;
     bool refused_ = false;
     bool introducing_again_ = false;
+    bool looking_ = false;      // the reply to the look decides whether there is a handshake
     std::string secret_;        // that was sent: the next one may be another
     bool asking_clock_ = false; // the introduction ends once its clock is known well enough
     std::string why_down_ = "not connected yet";

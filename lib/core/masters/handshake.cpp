@@ -15,16 +15,54 @@ namespace redlock::core {
 
 namespace {
 
-// Value of `sent_command::epoch` for a handshake that starts a new memory record.
+// Values of `sent_command::epoch`: a handshake that starts a new memory record, and a look.
 constexpr std::uint16_t restarts_memory = 1;
+constexpr std::uint16_t only_looks = 2;
 
-// The second word of a memory record: its server, and its list of members if that has changed.
-std::string_view record_word(std::string_view record) noexcept {
-    const std::string_view rest = record.substr(std::min(record.find(' '), record.size() - 1) + 1);
-    return rest.substr(0, rest.find(' '));
+// A word of a memory record. The second is its server, and its list of members if that has changed.
+std::string_view record_word(std::string_view record, int place) noexcept {
+    for (; place > 0; --place) {
+        record = record.substr(std::min(record.find(' '), record.size() - 1) + 1);
+    }
+    return record.substr(0, record.find(' '));
 }
 
 } // namespace
+
+// Follows INFO at once. Most often the record is as a handshake would leave it, and a round trip is
+// saved.
+void connection::send_look(time_point now) {
+    const std::uint32_t look = members_.look();
+    scratch_.clear();
+    append_command(scratch_, {"EVAL", guarded_look.text, "1", rules_.record_key});
+    send(scratch_, {.kind = command_kind::handshake, .epoch = only_looks, .record = look}, now);
+}
+
+void connection::looked(const in_flight& command, const reply& got, time_point now) {
+    if (command.what.epoch != only_looks) {
+        shook_hands(command, got, now);
+    } else if (std::exchange(looking_, false)) {
+        const bool fit = judge(info_, rules_, now).fit;
+        fit && !needs_handshake(got) ? shook_hands(command, got, now) : send_handshake(fit, now);
+    }
+}
+
+// Whether the script would change the record: as it decides (guarded_scripts.hpp).
+bool connection::needs_handshake(const reply& seen) const {
+    const auto said = read_handshake(seen);
+    if (!said || !said->readable || !restarts_.empty() || members_.proposes(master_)) {
+        return true;
+    }
+    const std::string_view server = record_word(said->record, 1);
+    const std::string losses = info_.losses();
+    const auto recorded = recorded_quarantine(said->record);
+    const auto list = read_list(last_word(said->record)).what;
+    return server.substr(0, server.find(':')) != info_.run_id
+           || (losses != "-" && losses != record_word(said->record, 2))
+           || said->ends_us - recorded.count() > said->server_us // `born`
+           || recorded.count() == 0 || recorded < rules_.recorded_quarantine()
+           || (members_.enforced() && list == recorded_list::state::none);
+}
 
 // `fit`: it may record a list of members.
 void connection::send_handshake(bool fit, time_point now) {
@@ -151,7 +189,7 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
         recorded_quarantine_ = longer;
         quarantine(said->quarantine, said->ends_us, now);
         fitness_.confirmed = command.sent >= quarantine_counted_ && restarts_.empty();
-        const std::string_view server = record_word(record_);
+        const std::string_view server = record_word(record_, 1);
         if (server.starts_with(info_.run_id)) {
             guard_with(server);
         }

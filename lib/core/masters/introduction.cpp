@@ -39,7 +39,7 @@ void connection::handle_introduction(
         script_refusal_ = answer.is_error() ? refusal_text(answer.text, rules_) : std::string();
         break;
     case command_kind::handshake:
-        shook_hands(command, answer, now);
+        looked(command, answer, now);
         break;
     case command_kind::read_clock:
         if (const auto server_us = read_time(answer)) {
@@ -85,6 +85,9 @@ void connection::ask_for_info(bool checks, time_point now) {
     append_command(scratch_, {"INFO"});
     const std::uint16_t epoch = checks ? checks_fitness : std::uint16_t{0};
     send(scratch_, {.kind = command_kind::introduce, .epoch = epoch}, now);
+    if (rules_.guarded() && !checks) {
+        send_look(now);
+    }
 }
 
 // Whatever makes a master ineligible may have begun or ended: an operator can change it at any
@@ -113,6 +116,7 @@ bool connection::is_unchanged(const server_info& seen, time_point now) const {
 
 void connection::introduced(const in_flight& command, const reply& answer, time_point now) {
     const bool checks = command.what.epoch == checks_fitness;
+    looking_ = looking_ && checks;
     if (checks && answer.text.starts_with("BUSY")) {
         return; // so is the reply to every other command
     }
@@ -167,7 +171,11 @@ void connection::introduced(const in_flight& command, const reply& answer, time_
     if (!fit && up()) {
         events_.admission_changed(master_, now); // before the handshake
     }
-    send_handshake(fit, now);
+    if (checks) {
+        send_handshake(fit, now);
+    } else {
+        looking_ = true;
+    }
 }
 
 void connection::learn_clock(std::int64_t server_us, time_point sent, time_point now) {

@@ -104,6 +104,8 @@ public:
     /// \name Handshakes
     /// \{
     proposal proposal_to(std::size_t master);
+    /// Whether it is not empty, for a master whose record was read.
+    bool proposes(std::size_t master) const;
     /// A number that changes with each change of a record. A handshake carries it, so that its
     /// reply shows whether it was sent after the change.
     std::uint32_t look() const noexcept { return look_; }

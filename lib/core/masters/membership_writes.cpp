@@ -155,6 +155,10 @@ bool membership::enough_before() const {
                                   : now.size() > 2 && read_of(now) + 1 >= now.size());
 }
 
+bool membership::proposes(std::size_t master) const {
+    return enforced() && seen_[master].known && wanted_on(seen_[master]).what != state::none;
+}
+
 bool membership::wants_handshake(std::size_t master) const {
     const seen& one = seen_[master];
     if (!enforced() || !one.known || one.refused_at == look_) {
