@@ -478,6 +478,21 @@ TEST_CASE("a handshake names the record, the server, and what it was promoted fr
     }
 }
 
+TEST_CASE("a replica gets no handshake, whatever the connection before it was about to send") {
+    connection_site it(unit::guarded_settings_for(1));
+    it.link.start(it.now);
+    it.link.opened(it.now);
+    it.hear(it.server.execute({"INFO"}, it.now)); // the look is not replied to
+    it.link.closed("reset", it.now);
+    it.server.info_overrides["role"] = "slave";
+    it.wait(2s);
+    it.link.opened(it.now);
+    it.written();
+    it.reply_to_introduction();
+    CHECK(it.link.up());
+    CHECK(it.written().empty());
+}
+
 TEST_CASE("a server whose clock is found stepped during a handshake gets another handshake") {
     settings rules = unit::settings_for(1);
     rules.protocol = redlock::protocol::guarded;

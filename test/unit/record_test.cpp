@@ -209,11 +209,18 @@ TEST_CASE("a server whose record needs no change gets no handshake") {
     first.it.start();
     first.it.run_for(1s);
     REQUIRE(first.admitted() == 3);
+    const auto replaced = [](const std::string& pattern, const std::string& by) {
+        return [=](virtual_master&, std::string& record) {
+            record = std::regex_replace(record, std::regex(pattern), by);
+        };
+    };
     const auto handshakes = [&](milliseconds max_ttl, const auto& change) {
         served_quorum next(3, true, max_ttl, {"a", "b", "c"});
+        const std::int64_t born = next.it.masters[0].wall_us(next.it.now()) - 2'300'000;
         for (std::size_t i = 0; i < 3; ++i) {
             std::string& record = next.it.masters[i].data.put(record_key).value;
             record = first.record(i);
+            replaced("- \\d+ ", "- " + std::to_string(born) + " ")(next.it.masters[i], record);
             change(next.it.masters[i], record);
         }
         next.it.start();
@@ -221,11 +228,6 @@ TEST_CASE("a server whose record needs no change gets no handshake") {
         const auto sent = next.it.masters[0].count("EVAL handshake");
         CHECK((sent > 0 || next.admitted() == 3));
         return sent;
-    };
-    const auto replaced = [](const char* pattern, const char* by) {
-        return [=](virtual_master&, std::string& record) {
-            record = std::regex_replace(record, std::regex(pattern), by);
-        };
     };
     CHECK(handshakes(2s, replaced("x", "x")) == 0);
     CHECK(handshakes(1s, replaced("x", "x")) == 0);
@@ -235,10 +237,14 @@ TEST_CASE("a server whose record needs no change gets no handshake") {
     CHECK(handshakes(2s, replaced(" \\d+ (\\w+)$", " 0 $1")) > 0);         // without a quarantine
     CHECK(handshakes(2s, replaced("(\\w{32})\\w*$", "$1")) > 0);           // without a list
     CHECK(handshakes(2s, replaced("^4", "5")) > 0);                        // of another format
-    const auto promoted = [](virtual_master& one, std::string&) {
-        one.info_overrides["master_replid2"] = std::string(40, 'a');
-    };
-    CHECK(handshakes(2s, promoted) > 0);
+    for (const bool recorded : {false, true}) {
+        const auto promoted = [&](virtual_master& one, std::string& record) {
+            one.info_overrides["master_replid2"] = std::string(40, 'a');
+            replaced(" - ", recorded ? " " + std::string(40, 'a') + " " : " - ")(one, record);
+        };
+        CHECK((handshakes(2s, promoted) == 0) == recorded);
+    }
+    CHECK(handshakes(2s, replaced(" - ", " " + std::string(40, 'a') + " ")) == 0);
 }
 
 TEST_CASE("a client whose quarantine is off records one for the first client that has one") {

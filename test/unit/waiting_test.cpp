@@ -298,6 +298,12 @@ TEST_CASE("a process that takes turns with another one hears of each release") {
         CHECK(it.awaited(next).won);
         CHECK(asked(it, "SUBSCRIBE") == 3);
     }
+    SECTION("it gives up while it lets the others go first") {
+        it.release(mine, 1ms);
+        const std::uint64_t next = it.acquire(waiting(1ms), 50ms);
+        CHECK(it.answered(next).why == errc::wait_timed_out); // it has not asked since
+        CHECK(it.engine.count().subscriptions == 0);
+    }
     SECTION("it does not, and lets go of the channel") {
         if (GENERATE(true, false)) {
             it.release(mine);

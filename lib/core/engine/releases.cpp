@@ -116,7 +116,7 @@ void engine::lease_ended(const claim& lease, time_point now) {
     const time_point since = lease.is_slot() ? lease.handed_since() : mine->handed_since;
     wake(*mine, mine->released(release, since, others_until, view_of(*mine, now)));
     if (mine->lingers) {
-        timers_.set(mine->wake, std::max(now, others_until));
+        timers_.set(mine->wake, others_until);
     }
     end_if_unused(*mine);
 }

@@ -48,7 +48,6 @@ next_step engine::join(acquire_call& wanted, time_point now) {
     wait_queue& mine = found != nullptr ? *found : queues_.create(wanted.form, wanted.key);
     mine.pool = wanted.slots != 0;
     mine.lingers = false;
-    timers_.cancel(mine.wake);
     const bool is_front = mine.join(wanted);
     if (rules_.contention_warning != 0 && mine.length() == rules_.contention_warning + 1) {
         host_.contention(shown(mine.form, mine.key, rules_.key_prefix), mine.length());
@@ -133,7 +132,6 @@ void engine::leave(acquire_call& wanted, time_point now) {
 void engine::end_if_unused(wait_queue& waiters) {
     if (waiters.empty() && !waiters.lingers
         && (waiters.handed_since == never || held_here(waiters) == nullptr)) {
-        timers_.cancel(waiters.wake);
         queues_.destroy(waiters);
     }
 }
@@ -141,7 +139,6 @@ void engine::end_if_unused(wait_queue& waiters) {
 void engine::stop_lingering(wait_queue& waiters, time_point now) {
     if (std::exchange(waiters.lingers, false)) {
         queues_.unwatch(waiters, now);
-        wire_.write_soon();
         end_if_unused(waiters);
     }
 }
