@@ -202,10 +202,23 @@ class Reference:
     def is_value(member):
         return member.get('kind') in ('typedef', 'variable', 'define')
 
+    def options(self, values):
+        """The range and the default of each, as its comment states them; nothing where few have a default."""
+        rows = []
+        for one in values:
+            text = ' '.join(self.describe(one))
+            limits = [re.search(rf'\b{word}: (.+?)[.;](?: |$)', text) for word in ('Default', 'Range')]
+            name = self.link(one.get('id'), f'`{one.findtext("name")}`')
+            rows.append([name, *(each[1] if each else '' for each in limits)])
+        if sum(1 for row in rows if row[1]) < 4:
+            return []
+        return ['\n'.join(f'| {" | ".join(row)} |' for row in [['option', 'default', 'range'], ['---'] * 3, *rows])]
+
     def members(self, found, level):
-        values = [self.value(one) for one in found if self.is_value(one)]
+        values = [one for one in found if self.is_value(one)]
         rest = sorted((one for one in found if not self.is_value(one)), key=lambda one: one.get('kind'))
-        return ([list_of(values)] if values else []) + [self.entry(one, level) for one in rest]
+        lists = self.options(values) + [list_of([*map(self.value, values)])] if values else []
+        return lists + [self.entry(one, level) for one in rest]
 
     def entry(self, one, level):
         if one.tag == 'memberdef' and one.get('kind') == 'function':

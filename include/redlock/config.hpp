@@ -199,9 +199,10 @@ struct config {
     /// monitor should. Default: true.
     bool founds_quorum = true;
 
-    /// ACL user for masters whose endpoint has no credentials of its own.
+    /// ACL user for masters whose endpoint has no credentials of its own. Default: empty.
     std::string username;
-    std::string password; ///< password for these masters; never printed
+    /// Password for these masters; never printed. Default: empty.
+    std::string password;
     /// File with the password in its first line, in place of `password`: a regular file of at most
     /// 4 MiB. It is read by the constructor of the manager, which throws if it cannot be used, and
     /// at each connection. So the password can be replaced while the manager runs. A connection
@@ -213,7 +214,7 @@ struct config {
     /// Default: "redlock". Empty: no name is set.
     std::string client_name = "redlock";
 
-    /// TLS settings of `rediss://` masters.
+    /// TLS settings of `rediss://` masters. Default: those of `tls_options`.
     tls_options tls;
 
     /// Log level and sink. Default: no output.
