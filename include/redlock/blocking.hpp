@@ -153,7 +153,7 @@ public:
     /// \param begin called with a completion token, which it must pass to an asynchronous function;
     ///   returns the result of that function. Its exceptions are thrown by this function.
     /// \param stop cancels the operation (terminal) through its cancellation slot. The call returns
-    ///   when the operation has completed: the removal of an acquire's votes has been sent.
+    ///   when the operation has completed: the removal of an acquisition's votes has been sent.
     /// \returns The value of the operation: a tuple of several values, or nothing for an operation
     ///   without a value.
     /// \par Errors

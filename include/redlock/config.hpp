@@ -122,9 +122,10 @@ struct config {
     /// determines the quarantine of a restarted master. Range: 10 ms to 24 h, or 0.
     ///
     /// 0: what the masters have recorded, 30 s if this process founds the quorum. `health::max_ttl`
-    /// reports it, and an acquire with a longer ttl fails with `errc::invalid_argument`. A larger
-    /// value is recorded on each master before its first vote, which excludes masters that are
-    /// younger than the longer quarantine. A smaller value limits only the leases of this process.
+    /// reports it, and an acquisition with a longer ttl fails with `errc::invalid_argument`. A
+    /// larger value is recorded on each master before its first vote, which excludes masters that
+    /// are younger than the longer quarantine. A smaller value limits only the leases of this
+    /// process.
     ///
     /// Plain protocol: nothing is recorded. All processes must use the same value; 0 is 30 s.
     /// Default: 0.
@@ -225,8 +226,8 @@ struct config {
     /// Time after which a held lock causes one warning, in the log and to the observer. Range: 0 to
     /// 24 h. Default: 0. 0 disables.
     std::chrono::milliseconds held_warning{0};
-    /// Number of waiting acquires for one resource above which this manager warns, in the log and
-    /// to the observer. Default: 0. 0 disables.
+    /// Number of waiting acquisitions for one resource above which this manager warns, in the log
+    /// and to the observer. Default: 0. 0 disables.
     std::size_t contention_warning = 0;
 };
 

@@ -38,9 +38,10 @@ struct master_vote {
     redlock::vote vote = vote::pending;
     /// Time from the request to the reply; 0 without a reply, and in a query.
     std::chrono::microseconds latency{0};
-    /// Remaining time of the quarantine, or of the holder's lease (`held`). The reply to an acquire
-    /// without a fencing token does not have that of the lease. Such an acquire queries one master
-    /// for it if it waits, and otherwise none. In a query: of the key; empty if it does not expire.
+    /// Remaining time of the quarantine, or of the holder's lease (`held`). The reply to an
+    /// acquisition without a fencing token does not have that of the lease. Such an acquisition
+    /// queries one master for it if it waits, and otherwise none. In a query: of the key; empty if
+    /// it does not expire.
     std::optional<std::chrono::milliseconds> time_left;
     /// Error text of the server, or the reason for the vote. Contains text from the network: do not
     /// trust it.

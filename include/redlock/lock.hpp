@@ -230,8 +230,8 @@ public:
     ///
     /// If the secret is passed on, acquire the lock with `acquire_options::transferable`, with
     /// `fencing`, or with `lock_manager::async_acquire_as`. Otherwise do not use the secret after
-    /// the lease has ended. A `SET` of the acquire that was stuck in a broken connection may make
-    /// an expired lock look held, even if another owner has had it since.
+    /// the lease has ended. A `SET` of the acquisition that was stuck in a broken connection may
+    /// make an expired lock look held, even if another owner has had it since.
     void abandon() noexcept;
 
 private:

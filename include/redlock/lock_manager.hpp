@@ -35,7 +35,7 @@ class manager_impl;
 class shared_manager;
 struct manager_access;
 
-/// The arguments of an acquire.
+/// The arguments of an acquisition.
 struct lock_request {
     /// What `secret` is for.
     enum class secret_use : std::uint8_t {
@@ -117,7 +117,7 @@ public:
             get_executor(), std::forward<CompletionToken>(token), impl_);
     }
 
-    /// Waits until a majority of the masters is admitted, so that an acquire can succeed.
+    /// Waits until a majority of the masters is admitted, so that an acquisition can succeed.
     /// `get_health()` shows which masters are not admitted, and why.
     /// \par Completion signature
     /// `void(error_code)`
@@ -180,12 +180,12 @@ public:
     ///   together; the diagnostics show what is allowed. Nothing was sent.
     ///
     /// On any error the returned handle is empty. Each master that was asked has been sent the
-    /// removal of what it may have granted, on the same connection after the acquire. If that
+    /// removal of what it may have granted, on the same connection after the acquisition. If that
     /// connection broke, the removal is sent after reconnection, unless the ttl has passed by then.
     /// \par Cancellation
     /// Terminal and partial: completes with `operation_aborted` after the removal has been sent.
-    /// Total: the same, but only while no command has been sent for this acquire. If the lock was
-    /// granted before the cancellation, the operation completes with the lock.
+    /// Total: the same, but only while no command has been sent for this acquisition. If the lock
+    /// was granted before the cancellation, the operation completes with the lock.
     template <typename CompletionToken = default_token>
     auto async_acquire(target wanted, acquire_options options = {}, CompletionToken&& token = {}) {
         return detail::initiate<void(error_code, lock), &lock_manager::start_acquire>(
@@ -263,9 +263,9 @@ public:
     ///   it. Call `lock::abandon` before the secret is passed on.
     /// - The lock has not ended, unless it was acquired with `acquire_options::transferable`, with
     ///   fencing or with `async_acquire_as`: see `lock::abandon`.
-    /// - The acquire that used the secret has completed successfully. If it failed, its rollback
-    /// may
-    ///   still be in flight. If it has not completed, missing votes count as a lost lock.
+    /// - The acquisition that used the secret has completed successfully. If it failed, its
+    ///   rollback may still be in flight. If it has not completed, missing votes count as a lost
+    ///   lock.
     /// - The lock was acquired with `async_acquire` or `async_acquire_as`. Of a lock on several
     ///   resources only the named one is taken over. Attaching to a reader's lock or to a slot is
     ///   not supported.
@@ -480,8 +480,8 @@ public:
     /// Shares the manager of `owner`.
     explicit shared_manager(const lock_manager& owner) noexcept : lock_manager(owner) {}
 
-    /// Throws `std::invalid_argument` if an acquire with these arguments would be refused, or is
-    /// not exclusive although `with` allows nothing else.
+    /// Throws `std::invalid_argument` if an acquisition with these arguments would be refused, or
+    /// is not exclusive although `with` allows nothing else.
     void require(
         std::string_view resource,
         const acquire_options& options,

@@ -94,13 +94,13 @@ struct master_metrics {
     std::uint64_t bytes_received = 0; ///< bytes received
     std::uint64_t connects = 0;       ///< connections established
     std::uint64_t disconnects = 0;    ///< established connections that were lost
-    /// Votes on acquires, by kind.
+    /// Votes on acquisitions, by kind.
     counts_per<vote::duplicate> acquire_votes;
     /// Votes on extensions. A late vote is first counted as `timed_out`.
     counts_per<vote::duplicate> extend_votes;
     /// Votes on removals: releases and rollbacks.
     counts_per<vote::duplicate> release_votes;
-    /// Time from queueing an acquire or an extension for the socket to its reply.
+    /// Time from queueing an acquisition or an extension for the socket to its reply.
     histogram latency;
     /// Commands that arrived too late and had no effect (guarded).
     std::uint64_t late = 0;
@@ -132,7 +132,7 @@ struct metrics {
     /// Leases that were handed off to a waiter of this process.
     std::uint64_t local_handoffs = 0;
     std::uint64_t observer_errors = 0; ///< exceptions thrown by `config::observer`
-    /// Time from the start of an acquire to its success; failed acquires are not included.
+    /// Time from the start of an acquisition to its success; failed acquisitions are not included.
     histogram acquire_wait;
     /// Time from success to release or loss; abandoned locks are not included.
     histogram hold;
@@ -203,7 +203,7 @@ struct master_health {
 
 /// Health of a quorum.
 struct health {
-    /// True if a majority is admitted, so that an acquire can succeed.
+    /// True if a majority is admitted, so that an acquisition can succeed.
     bool ready = false;
     std::size_t admitted = 0;                       ///< number of masters that vote
     std::size_t quorum = 0;                         ///< number of votes needed

@@ -35,7 +35,7 @@ struct operation {
     std::uint64_t id = 0;
     operation_kind kind = operation_kind::acquire; ///< kind of the operation
     std::string_view resource = {};                ///< name of the resource, as given
-    /// Id of the lock, which is the id of the acquire that succeeded. 0 for a query, and for an
+    /// Id of the lock, which is the id of the acquisition that succeeded. 0 for a query, and for an
     /// acquire that has not succeeded.
     std::uint64_t lock = 0;
 };
@@ -44,7 +44,7 @@ struct operation {
 struct operation_start : operation {
     /// The requested lease. 0 for a release or a query.
     std::chrono::milliseconds ttl{0};
-    const acquire_options* options = nullptr; ///< options of an acquire; otherwise null
+    const acquire_options* options = nullptr; ///< options of an acquisition; otherwise null
 };
 
 /// The end of an operation.
@@ -58,7 +58,7 @@ struct operation_end : operation {
 
 /// A held lock. References are valid during the call.
 struct held_lock {
-    std::uint64_t id = 0;                            ///< id of the acquire that succeeded
+    std::uint64_t id = 0;                            ///< id of the acquisition that succeeded
     std::string_view resource = {};                  ///< name of the resource, as given
     std::optional<std::uint64_t> fencing_token = {}; ///< the fencing token, if requested
 };
@@ -115,7 +115,7 @@ public:
     /// Called when a lock has been held for longer than `config::held_warning`. Once for each lock.
     virtual void held_long(const held_lock&, std::chrono::nanoseconds /*held*/) {}
 
-    /// Called when more acquires of this manager wait for one resource than
+    /// Called when more acquisitions of this manager wait for one resource than
     /// `config::contention_warning`.
     virtual void contention(std::string_view /*resource*/, std::size_t /*waiting*/) {}
 

@@ -37,8 +37,8 @@ namespace redlock { inline namespace REDLOCK_ABI {
 ///
 /// Spans: `redlock.acquire`, `redlock.extend`, `redlock.renew`, `redlock.release` and
 /// `redlock.query`, with an event `redlock.vote` for each master; `redlock.hold` from the success
-/// of an acquire until the lock is released, lost or abandoned. The parent of an operation is the
-/// span that is active in the thread that starts it. Without one, and for a renewal, it is the
+/// of an acquisition until the lock is released, lost or abandoned. The parent of an operation is
+/// the span that is active in the thread that starts it. Without one, and for a renewal, it is the
 /// hold. The parent of a hold is its acquire. A failed operation and a lost lock have the status
 /// *error* and the attribute `error.type`.
 ///

@@ -1,4 +1,4 @@
-// What an acquire is asked for: the resources, and the options.
+// Arguments of an acquisition: the resources, and the options.
 
 #pragma once
 
@@ -36,7 +36,7 @@ constexpr std::chrono::milliseconds saturated(std::chrono::duration<Rep, Period>
 
 } // namespace detail
 
-/// Maximum time that an acquire waits: none, a duration, or forever. Converts from a duration:
+/// Maximum time that an acquisition waits: none, a duration, or forever. Converts from a duration:
 /// `options.wait = std::chrono::seconds(5);`
 class wait_for {
 public:
@@ -120,7 +120,7 @@ inline constexpr std::chrono::milliseconds default_ttl = std::chrono::millisecon
 /// An extension with another ttl changes it.
 inline constexpr std::chrono::milliseconds default_stop_margin = std::chrono::milliseconds::min();
 
-/// Options of one acquire. Trivially destructible on purpose: g++ 12 destroys other aggregates
+/// Options of one acquisition. Trivially destructible on purpose: g++ 12 destroys other aggregates
 /// twice if they are temporaries in a `co_await` statement (see docs/packaging.md).
 struct acquire_options {
     /// The lease: time after which the masters expire the lock unless it is extended. Range: more
@@ -130,8 +130,8 @@ struct acquire_options {
     std::chrono::milliseconds ttl{default_ttl};
 
     /// Maximum time to wait for a lock that is held by another owner, or for a quorum that is not
-    /// available yet. An acquire that cannot outwait the quarantine of the masters fails at once
-    /// with `errc::no_quorum`. Its message says when the quarantine ends. With the default
+    /// available yet. An acquisition that cannot outwait the quarantine of the masters fails at
+    /// once with `errc::no_quorum`. Its message says when the quarantine ends. With the default
     /// `config::max_ttl`, the quarantine of new masters is longer than the default wait. Range: 0
     /// or more. Default: 10 s.
     wait_for wait{std::chrono::seconds(10)};
@@ -164,17 +164,17 @@ struct acquire_options {
     bool fencing{false};
 
     /// Order in which waiting processes get the lock. `fifo` is for one resource in the mode
-    /// `exclusive`: with several resources, slots or another mode the acquire completes with
+    /// `exclusive`: with several resources, slots or another mode the acquisition completes with
     /// `errc::invalid_argument`. Default: none.
     ///
-    /// With `fifo`, an acquire that may wait first joins a queue, which one master keeps for the
-    /// lock. It attempts the lock when it is at the front. This takes one more round trip, even for
-    /// a free lock, and one command every half second while it waits. The order is that of
-    /// processes: each process has one place in the queue. After an acquire has succeeded, the next
-    /// one of the same process joins at the end.
+    /// With `fifo`, an acquisition that may wait first joins a queue, which one master keeps for
+    /// the lock. It attempts the lock when it is at the front. This takes one more round trip, even
+    /// for a free lock, and one command every half second while it waits. The order is that of
+    /// processes: each process has one place in the queue. After an acquisition has succeeded, the
+    /// next one of the same process joins at the end.
     ///
-    /// The order is best effort. It starts anew when that master fails, and acquires with `none`,
-    /// or without a wait, may come in between. Needs additional permissions (see
+    /// The order is best effort. It starts anew when that master fails, and acquisitions with
+    /// `none`, or without a wait, may come in between. Needs additional permissions (see
     /// docs/operations.md); without them the order is the same as with `none`.
     fairness order{fairness::none};
 
@@ -182,10 +182,10 @@ struct acquire_options {
     lock_mode mode{lock_mode::exclusive};
 
     /// Whether the secret will be passed on: see `lock::abandon`. A master then refuses a command
-    /// of this acquire that it executes only after the attempt has ended, so an expired lock never
-    /// comes back. After a loss the lock is removed only by `async_release` or the destructor, and
-    /// otherwise expires: another process may act on it. Costs each master a script in place of a
-    /// `SET`, except in the plain protocol and with `fencing`. Default: false;
+    /// of this acquisition that it executes only after the attempt has ended, so an expired lock
+    /// never comes back. After a loss the lock is removed only by `async_release` or the
+    /// destructor, and otherwise expires: another process may act on it. Costs each master a script
+    /// in place of a `SET`, except in the plain protocol and with `fencing`. Default: false;
     /// `lock_manager::async_acquire_as` always sets it.
     bool transferable{false};
 };
@@ -229,7 +229,7 @@ struct slots {
     std::size_t count;
 };
 
-/// What an acquire locks, or a query asks for: one resource, several together, or slots of a pool.
+/// Target of an acquisition or a query: one resource, several together, or slots of a pool.
 struct target {
     // `async_acquire("r")` is what it is for, and no target is a name.
     // NOLINTBEGIN(google-explicit-constructor,bugprone-forwarding-reference-overload)

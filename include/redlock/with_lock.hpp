@@ -115,14 +115,14 @@ struct scope_of<void> {
 /// constructor, whose value is passed with an error.
 /// \par Errors
 /// Null if `work` returned and the lock was still held. Otherwise one of:
-/// - `error_with_diagnostics` with the error of the acquire, and how each master voted.
+/// - `error_with_diagnostics` with the error of the acquisition, and how each master voted.
 /// - `error_with_diagnostics` with `errc::lost`: the lock was lost, released or moved away before
 ///   `work` returned. After a loss it has the reason and the last votes.
 /// - The exception that `work` threw, unless it is the `operation_aborted` caused by the loss.
 ///
 /// Completes after the release is decided.
 /// \par Cancellation
-/// Terminal and partial: cancels the acquire, or is passed on to `work` as terminal.
+/// Terminal and partial: cancels the acquisition, or is passed on to `work` as terminal.
 template <detail::scoped_work Work, typename CompletionToken = boost::asio::deferred_t>
 auto async_with_lock(
     lock_manager& manager,
