@@ -296,7 +296,9 @@ TEST_CASE("a process that takes turns with another one hears of each release") {
         it.run_for(1ms);
         CHECK(asked(it) > before);
         CHECK(it.awaited(next).won);
+        it.run_for(1s); // longer than it would have let others go first
         CHECK(asked(it, "SUBSCRIBE") == 3);
+        CHECK(asked(it, "UNSUBSCRIBE") == 0);
     }
     SECTION("it gives up while it lets the others go first") {
         it.release(mine, 1ms);

@@ -123,7 +123,9 @@ bool engine::abandon(handle<claim> name) {
     if (mine != nullptr) {
         mine->handed_since = never;
         if (mine->empty()) {
-            timers_.set(mine->wake, mine->lingers ? never : forever);
+            if (mine->lingers) {
+                timers_.set(mine->wake, never);
+            }
             end_if_unused(*mine);
         } else if (mine->front()->stage == acquire_call::phase::paused) {
             wake(*mine, never);

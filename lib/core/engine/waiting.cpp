@@ -48,6 +48,7 @@ next_step engine::join(acquire_call& wanted, time_point now) {
     wait_queue& mine = found != nullptr ? *found : queues_.create(wanted.form, wanted.key);
     mine.pool = wanted.slots != 0;
     mine.lingers = false;
+    timers_.cancel(mine.wake); // it may linger again before that time has come
     const bool is_front = mine.join(wanted);
     if (rules_.contention_warning != 0 && mine.length() == rules_.contention_warning + 1) {
         host_.contention(shown(mine.form, mine.key, rules_.key_prefix), mine.length());
