@@ -1,4 +1,4 @@
-// On a phone, the sections of a page that is longer than ten screens are folded. A link to a section opens it.
+// On a phone, the sections of a page that is longer than nine screens are folded. A link to a section opens it.
 (() => {
   const article = document.querySelector("article");
   if (!article || innerWidth >= 768 || article.scrollHeight <= 9 * innerHeight) {

@@ -187,7 +187,7 @@ class Reference:
     def function(self, member, level):
         code = f'{plain(member.find("type"))} {member.findtext("name")}{plain(member.find("argsstring"))}'.strip()
         code = re.sub(r'(?<!operator)(?<=\w)=(?=[\w:{(])', ' = ', code)
-        if len(code) > WIDE and code.count('(') > 0:
+        if len(code) > WIDE and '(' in code:
             begin, end = code.index('('), code.rindex(')')
             code = '\n    '.join([code[:begin + 1], *parameters_of(code[begin + 1:end])]) + code[end:]
         needs = []

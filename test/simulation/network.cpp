@@ -231,6 +231,7 @@ void network::send(connection_id id, std::string bytes) {
         const auto begin = bytes.rfind('*', bytes.rfind("\r\n$4\r\nEVAL\r\n", text));
         if (begin != 0) { // INFO comes before it
             one.there.chunks.push_back({at, bytes.substr(0, begin)});
+            here_.queue.push(at, event_kind::arrive_there, id);
             bytes.erase(0, begin);
         }
         at += way.random.between(0, way.slow_handshakes);

@@ -53,8 +53,7 @@ local counts = ARGV[4] ~= '3' or list ~= ''
 local asks = counts and tonumber(ARGV[3]) or 0
 later = tonumber(later or '0') or 0
 if ARGV[10] and before == 0 then
-  asks, later = 0, math.max(later, counts and usual or 0)
-  usual = 0
+  asks, later, usual = 0, math.max(later, counts and usual or 0), 0
 end
 born, q = tonumber(born or '0'), math.max(asks, before)
 local fresh = 0

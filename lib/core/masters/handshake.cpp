@@ -60,7 +60,7 @@ bool connection::needs_handshake(const reply& seen) const {
     return server.substr(0, server.find(':')) != info_.run_id
            || (losses != "-" && losses != record_word(said->record, 2))
            || said->ends_us - recorded.count() > said->server_us // `born`
-           || recorded.count() == 0 || recorded < rules_.recorded_quarantine()
+           || recorded.count() == 0 || recorded < rules_.asked_quarantine()
            || (members_.enforced() && list == recorded_list::state::none);
 }
 
@@ -69,7 +69,7 @@ void connection::send_handshake(bool fit, time_point now) {
     const std::uint32_t look = members_.look();
     const membership::proposal proposed =
         fit ? members_.proposal_to(master_) : membership::proposal();
-    const decimal quarantine(rules_.recorded_quarantine().count());
+    const decimal quarantine(rules_.asked_quarantine().count());
     const decimal with_list(proposed.quarantine.count());
     const bool has_default = rules_.quarantine && rules_.founds && rules_.max_ttl.count() == 0;
     // Nobody has a lock on a master without a list, and ours may be wrong: it leaves nothing.

@@ -116,7 +116,7 @@ bool connection::is_unchanged(const server_info& seen, time_point now) const {
 
 void connection::introduced(const in_flight& command, const reply& answer, time_point now) {
     const bool checks = command.what.epoch == checks_fitness;
-    looking_ = looking_ && checks;
+    looking_ = looking_ && checks; // a connection before this one may have waited for its look
     if (checks && answer.text.starts_with("BUSY")) {
         return; // so is the reply to every other command
     }

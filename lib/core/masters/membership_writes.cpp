@@ -166,7 +166,7 @@ bool membership::wants_handshake(std::size_t master) const {
     }
     // Another client may have made an older record newer.
     const bool behind = one.list.founded() && one.list.number() < view_.number;
-    return wanted_on(one).what != state::none
+    return proposes(master)
            || (one.read_at != look_ && (behind || one.read_at < asked_ || needs_look()));
 }
 

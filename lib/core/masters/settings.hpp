@@ -93,10 +93,10 @@ struct settings {
     }
     /// The one that this client asks for. 0: none of its own, it takes the quorum's.
     std::chrono::microseconds quarantine_time() const noexcept {
-        return quarantine ? recorded_quarantine() : std::chrono::microseconds(0);
+        return quarantine ? asked_quarantine() : std::chrono::microseconds(0);
     }
     /// The same, to be recorded even if it is off for this client.
-    std::chrono::microseconds recorded_quarantine() const noexcept {
+    std::chrono::microseconds asked_quarantine() const noexcept {
         return max_ttl.count() == 0 ? std::chrono::microseconds(0) : recorded_quarantine(max_ttl);
     }
     /// That of a quorum which it founds.

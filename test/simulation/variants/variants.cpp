@@ -252,7 +252,7 @@ std::span<const variant> variants() {
          "a vote counts that a master gave when it was not fit to vote any more"},
         {85, "evictions-forgiven", "guarded-evictions", 1, 2000, &wrong::evictions_forgiven,
          "a master that may have evicted keys votes as soon as it does so no more"},
-        {86, "slow-clock-trusted", "guarded-in-flight", 48'355, 1, &wrong::slow_clock_trusted,
+        {86, "slow-clock-trusted", "guarded-in-flight", 33'475, 1, &wrong::slow_clock_trusted,
          "the master's clock is taken from the handshake, however long that took"},
         {87, "founded-list-replaced", "guarded-foundings", 1, 1000, &wrong::founded_list_replaced,
          "a list replaces another one that is agreed or final"},
