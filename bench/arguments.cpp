@@ -131,7 +131,7 @@ std::optional<int> parse_arguments(int argc, char** argv, arguments& into) {
             throw CLI::ValidationError("--workload", "load needs --rate");
         }
     } catch (const CLI::ParseError& error) {
-        return app.exit(error);
+        return app.exit(error) == 0 ? 0 : 2;
     }
     choose_workloads(into, app.count("--in-flight") > 0);
     if (into.full && app.count("--rounds") == 0) {

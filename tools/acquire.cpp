@@ -63,6 +63,7 @@ int acquire(const acquire_wishes& mine, const settings& common) {
     redlock::diagnostics why;
     redlock::lock lock;
     std::signal(SIGPIPE, SIG_IGN); // a closed pipe is reported as an error of the print
+    std::signal(SIGXFSZ, SIG_IGN);
     try {
         if (now.signal() == 0) {
             lock = now.wait([&](auto token) {

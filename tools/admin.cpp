@@ -78,7 +78,7 @@ int list(const settings& common) {
 
 bool agreed(const std::string& resource) {
     fmt::print("Type yes to release '{}': ", printable(resource));
-    std::fflush(stdout);
+    require_written();
     std::string line;
     return std::getline(std::cin, line) && line == "yes";
 }

@@ -451,12 +451,19 @@ void refuse_values_of_flags(const CLI::App& app, const std::vector<std::string>&
             found.push_back(one->get_option_no_throw(name));
         }
         std::erase(found, nullptr);
-        if (found.empty() || std::ranges::any_of(found, [](const CLI::Option* one) {
-                return one->get_items_expected_max() > 0;
-            })) {
+        if (found.empty()) {
             continue;
         }
         const std::string value = word.substr(mark + 1);
+        if (std::ranges::any_of(
+                found, [](const CLI::Option* one) { return one->get_items_expected_max() > 0; })) {
+            if (value.empty()) { // CLI11 would take the next word
+                throw failure(
+                    exit_code::usage,
+                    fmt::format("{0}=: no value given; an empty one is written {0} ''", name));
+            }
+            continue;
+        }
         // Of the flags, CLI11 makes only --help and --version not configurable.
         const bool fixed = !found.front()->get_configurable();
         if (fixed || (value != "true" && value != "false")) {

@@ -142,7 +142,9 @@ private:
                      "members",
                      masters_[i].endpoint,
                      "is not a member of the quorum: its vote does not count",
-                     "redlock members add " + name + ", or remove it from --masters"});
+                     (masters_[i].unreachable.empty() ? "redlock members add " + name + ", or "
+                                                      : "")
+                         + "remove it from --masters"});
             } else if (!health_.members.empty() && !is_member(i)) {
                 out_.push_back(
                     {severity::warning,
@@ -151,9 +153,11 @@ private:
                      fmt::format(
                          "is not a member, and has a memory record of generation {}",
                          mine.generation),
+                     "if it is a member under another name, write that (redlock members shows "
+                     "them); "
                      "shut it down if it was removed; to add it again, FLUSHALL it first, unless "
-                     "it was "
-                     "the last to be removed"});
+                     "it "
+                     "was the last to be removed"});
             } else if (
                 is_member(i) && mine.generation > 0 && mine.generation < health_.generation) {
                 out_.push_back(

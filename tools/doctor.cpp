@@ -212,7 +212,8 @@ void add_doctor(command_line& to) {
         "Exits with 0 if all is well, 207 with warnings. 209: something is broken on a minority\n"
         "of the masters, and locks work. 208: there is no majority to lock on, or an assumption\n"
         "of the guarantees does not hold. Sets test keys for a moment. It founds no quorum, and\n"
-        "records no quarantine. Use --prefix check on a server that is not in use yet.");
+        "raises no quarantine, but that of a server without a memory record begins with it: use\n"
+        "--prefix check on a server that is not in use yet.");
     add_duration(
         app, "--clock-time", wanted->clock_time, "Time over which clock drift is measured");
     app.add_flag("--notes", wanted->notes, "Also print passed checks and a sufficient ACL");

@@ -7,6 +7,11 @@
 namespace cli {
 
 int ending(int status) {
+    if (const int number = status / of_group; number != 0) {
+        ::signal(number, SIG_IGN);
+        ::kill(0, number);
+        status %= of_group;
+    }
     if ((status & by_signal) == 0) {
         return status;
     }
@@ -17,7 +22,7 @@ int ending(int status) {
     ::sigemptyset(&it);
     ::sigaddset(&it, number);
     ::sigprocmask(SIG_UNBLOCK, &it, nullptr);
-    ::kill((status & of_group) != 0 ? 0 : ::getpid(), number);
+    ::kill(::getpid(), number);
     return 128 + number; // as process 1 of a container, which no signal of its own ends
 }
 

@@ -7,11 +7,11 @@ namespace cli {
 
 /// A status of the tool that is not an exit status: the number of a signal is added to it.
 inline constexpr int by_signal = 0x100;
-/// Added as well if the terminal has sent the signal to the command alone: the rest of the tool's
-/// process group gets it too.
+/// Times the number of a signal, it is added as well if the terminal has sent that to the command
+/// alone: the rest of the tool's process group gets it too.
 inline constexpr int of_group = 0x200;
 
-/// Ends the tool if `status` contains a signal. Otherwise returns the exit status.
+/// Ends the tool if `status` contains `by_signal`. Otherwise returns the exit status.
 int ending(int status);
 
 } // namespace cli

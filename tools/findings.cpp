@@ -189,6 +189,7 @@ private:
                 "cannot write its append-only file",
                 "check its disk");
         }
+        const milliseconds recorded = it_.record_quarantine.value_or(milliseconds(0));
         add(severity::note,
             "persistence",
             fmt::format(
@@ -196,7 +197,7 @@ private:
                 it_.keeps_locks()
                     ? "writes every lock to disk, so holders keep their locks over a restart"
                     : "may lose locks in a restart",
-                duration_text(it_.record_quarantine.value_or(quarantine_of(how_)))));
+                duration_text(recorded.count() != 0 ? recorded : quarantine_of(how_))));
         if (it_["rdb_last_bgsave_status"] == "err") {
             add(severity::warning,
                 "persistence",

@@ -1,6 +1,7 @@
 #include "job.hpp"
 
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <memory>
 #include <utility>
@@ -47,7 +48,7 @@ bool job::take() const noexcept {
     return any;
 }
 
-bool job::stop() {
+bool job::stop(bool group) {
     sigset_t continued;
     sigset_t before;
     ::sigemptyset(&continued);
@@ -60,7 +61,7 @@ bool job::stop() {
     if (usual.sa_handler != SIG_IGN) {
         ::sigaction(SIGTSTP, &stops, nullptr);
     }
-    ::kill(0, SIGTSTP); // returns when the tool is continued
+    ::kill(group ? 0 : ::getpid(), SIGTSTP); // returns when the tool is continued
     ::sigaction(SIGTSTP, &usual, nullptr);
     constexpr timespec no_wait{};
     const bool stopped = ::sigtimedwait(&continued, nullptr, &no_wait) > 0;

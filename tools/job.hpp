@@ -24,9 +24,9 @@ public:
     job(const job&) = delete;
     job& operator=(const job&) = delete;
 
-    /// Stops the tool's process group, as Ctrl-Z does, until it is continued. Returns whether that
-    /// was so: in a group whose parents are in other sessions the key has no effect.
-    static bool stop();
+    /// Stops the tool, or its process group as Ctrl-Z does, until it is continued. Returns whether
+    /// that was so: in a group whose parents are in other sessions the key has no effect.
+    static bool stop(bool group);
 
 private:
     void listen();

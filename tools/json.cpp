@@ -54,7 +54,7 @@ json json_of(const redlock::lock_status& it) {
 
 void print(const json& it) {
     fmt::print("{}\n", it.dump(-1, ' ', false, json::error_handler_t::replace));
-    std::fflush(stdout);
+    require_written();
 }
 
 } // namespace cli

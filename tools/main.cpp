@@ -21,9 +21,9 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <exception>
-#include <iostream>
 #include <string_view>
 #include <system_error>
 
@@ -49,9 +49,9 @@ int main(int argc, char** argv) {
         try {
             cli::read_command_line(line, argc, argv);
         } catch (const CLI::Success& asked) {
+            errno = 0;
             const int status = line.app.exit(asked);
-            std::cout.flush();
-            cli::require_written();
+            cli::require_written(errno);
             return status;
         }
         if (line.common.parent_death) {

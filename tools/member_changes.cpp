@@ -235,7 +235,11 @@ redlock::health found_quorum(bool unused, const redlock::config& how, bool only_
 }
 
 redlock::health
-make_changes(const member_changes& wanted, const redlock::config& how, bool only_shows) {
+make_changes(const member_changes& wanted, const redlock::config& given, bool only_shows) {
+    redlock::config how = given;
+    if (std::ranges::any_of(wanted, sets_max_ttl)) {
+        how.max_ttl = {}; // its own would be in force again
+    }
     for (bool first = true;; first = false) {
         const redlock::health now = health_before(how);
         refuse_unknown(now);

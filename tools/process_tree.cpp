@@ -139,11 +139,18 @@ bool is_alone(pid_t pid, pid_t group) {
     bool others = false;
     for_each_number("/proc", [&](std::string_view name, pid_t one) {
         const process_stat now = stat_of(name);
-        if (now.group == group && now.state != 'Z') {
+        if (now.group == group && now.state != 'Z' && now.name != group_leader_name) {
             (one == pid ? found : others) = true;
         }
     });
     return found && !others;
+}
+
+bool is_pending(pid_t pid, int number) {
+    const std::string status = contents_of("/proc/" + std::to_string(pid) + "/status").value_or("");
+    const std::size_t at = status.find("\nShdPnd:");
+    return at != std::string::npos
+           && (std::stoull(status.substr(at + 9), nullptr, 16) >> (number - 1) & 1U) != 0;
 }
 
 bool is_below(pid_t pid, pid_t above) {

@@ -11,6 +11,7 @@
 namespace cli {
 
 inline constexpr const char* supervisor_name = "redlock-superv"; // 15 characters at most
+inline constexpr const char* group_leader_name = "redlock-group";
 
 /// \name Interval and limit of the wait for processes that die
 /// \{
@@ -28,8 +29,11 @@ std::vector<pid_t> children();
 
 void send_to_children(int number);
 
-/// Whether a process group consists of this process, as far as can be seen.
+/// Whether a process group consists of this process, and perhaps of a leader of ours.
 bool is_alone(pid_t pid, pid_t group);
+
+/// Whether a process blocks a signal that has been sent to it.
+bool is_pending(pid_t pid, int number);
 
 /// Whether a process is below another one.
 bool is_below(pid_t pid, pid_t above);

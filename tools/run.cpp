@@ -177,7 +177,8 @@ private:
             const bool told = patient->told_causes();
             patient.reset(); // its line ends
             if (session_->signal() == 0) {
-                if (options_.lock.skip_if_held && held_by_another(error.code(), why)) {
+                const bool held = held_by_another(error.code(), why);
+                if (options_.lock.skip_if_held && held && !is_of_others(why)) {
                     say(fmt::format("'{}' is held, skipped", printable(options_.lock.resource)));
                     return 0;
                 }
@@ -194,6 +195,25 @@ private:
         }
         begun_ = redlock::clock::now();
         return -1;
+    }
+
+    // Whether too few masters for a majority have a lock under this name: the rest has keys of
+    // another program, which may never expire. Their texts replace those of the votes.
+    bool is_of_others(redlock::diagnostics& why) {
+        if (options_.slots > 0) {
+            return false;
+        }
+        const redlock::lock_status now = session_->wait([&](auto token) {
+            return session_->manager.async_query(options_.lock.resource, std::move(token));
+        });
+        const auto strange = std::ranges::count(
+            now.masters, redlock::vote::owned_by_other, &redlock::master_vote::vote);
+        const bool out =
+            static_cast<std::size_t>(strange) >= redlock::detail::votes_needed(now.masters.size());
+        if (out) {
+            why.votes = now.masters;
+        }
+        return out;
     }
 
     // Throws what the library throws.
@@ -271,6 +291,7 @@ private:
 
     void forward(int number) {
         if (supervisor_) {
+            stop_asked_ = stop_asked_ || number == SIGTSTP;
             supervisor_->forward(number);
         }
     }
@@ -298,7 +319,7 @@ private:
             due_ = true;
             break;
         case supervisor_report::kind::interrupted:
-            from_terminal_ = true;
+            from_terminal_ = report.value;
             break;
         case supervisor_report::kind::ended:
             command_status_ = report.value;
@@ -309,7 +330,8 @@ private:
             }
             // Like every job: the shell must see it stopped. The lock is not renewed during that
             // time, and the supervisor stops the command if it takes too long.
-            if (job::stop() || report.value == SIGTSTP) {
+            // What has stopped the tool has also stopped those that it was meant for.
+            if (job::stop(!std::exchange(stop_asked_, false)) || report.value == SIGTSTP) {
                 supervisor_->set_deadline(lock_.deadline());
                 supervisor_->resume();
             }
@@ -376,6 +398,7 @@ private:
                 "lost '{}' ({}) after the command had ended",
                 printable(options_.lock.resource),
                 to_string(reason)));
+            lost_ = reason;
             return;
         }
         lost_ = reason;
@@ -422,8 +445,7 @@ private:
                     printable(options_.lock.resource),
                     to_string(why)));
             }
-            if (!lost_ && options_.at_least.count() == 0
-                && result != redlock::release_result::released
+            if (!lost_ && result != redlock::release_result::released
                 && result != redlock::release_result::uncertain) {
                 say(fmt::format(
                     "'{}' {}",
@@ -455,14 +477,15 @@ private:
         if (signaled_late_) {
             return by_signal + session_->signal();
         }
+        const int group = session_->signal() == 0 ? from_terminal_ * of_group : 0;
         if (WIFEXITED(command_status_)) {
-            return WEXITSTATUS(command_status_);
+            return WEXITSTATUS(command_status_) + group;
         }
         const int number = WTERMSIG(command_status_);
         if (std::ranges::count(terminating_signals, number) == 0) {
-            return 128 + number;
+            return 128 + number + group;
         }
-        return by_signal + number + (from_terminal_ && session_->signal() == 0 ? of_group : 0);
+        return by_signal + number + group;
     }
 
     // A signal ends the wait for the masters' replies, not the release.
@@ -546,7 +569,8 @@ private:
     int exec_error_ = 0;
     bool gone_ = false;
     bool seeks_terminal_ = false;
-    bool from_terminal_ = false; // the signal that ended the command
+    int from_terminal_ = 0;      // a signal that the command had from there
+    bool stop_asked_ = false;    // by a signal to the tool
     bool signaled_late_ = false; // in the time of --at-least
     bool due_ = false;
     bool supervisor_died_ = false;

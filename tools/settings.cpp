@@ -51,7 +51,7 @@ std::string entry_of_masters(const std::string& field) {
 }
 
 std::string option_of(const std::string& field) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 20> options{{
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 21> options{{
         {"ttl", "--ttl"},
         {"wait", "--wait"},
         {"max_hold", "--max-hold"},
@@ -66,6 +66,7 @@ std::string option_of(const std::string& field) {
         {"clock_offset_bound", "--clock-offset-bound"},
         {"username", "--username"},
         {"client_name", "--client-name"},
+        {"tls.ca_file", "--tls-ca-file"},
         {"tls.certificate_file", "--tls-certificate-file"},
         {"tls.private_key_file", "--tls-private-key-file"},
         {"resource", "the name"},

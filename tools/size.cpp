@@ -140,7 +140,7 @@ void add_size(command_line& to) {
         "size",
         "Compute how many masters are needed, and the times that follow from a ttl",
         "  redlock size --availability 99.5\n"
-        "  redlock size --ttl 5s --stop-margin 1s --max-ttl 10s\n"
+        "  redlock size --ttl 5s --grace 1s --max-ttl 10s\n"
         "  redlock size --json | jq .lease\n\n"
         "Does not connect to any master. The figures are explained in docs/operations/sizing.md.");
     app.add_option("--availability", wanted->availability, "Availability of one master")
@@ -154,7 +154,7 @@ void add_size(command_line& to) {
         ->type_name("N,...")
         ->default_str("1,2,3,4,5,7,9");
     add_ttl(app, wanted->ttl, "Duration of the lease");
-    add_duration(app, "--stop-margin", wanted->stop_margin, "Time that your work needs to stop")
+    add_duration(app, "--grace", wanted->stop_margin, "Time that your work needs to stop")
         ->default_str("a tenth of the ttl, at most 1s");
     to.when(app, [wanted, &to] { return size(*wanted, to.common); });
 }

@@ -113,7 +113,7 @@ int status(const status_wishes& wanted, const settings& common) {
             all.push_back(std::move(one));
         } else {
             fmt::print("{}", text_of(resource, found));
-            std::fflush(stdout);
+            require_written();
         }
         hint_at_status(now.how(), resource, found);
     }

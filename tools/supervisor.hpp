@@ -32,7 +32,7 @@ struct supervisor_report {
         started,     ///< `value` is the command's process id
         failed,      ///< the command could not be executed; `value` is errno
         due,         ///< the deadline came near, and TERM was sent to the command
-        interrupted, ///< INT or QUIT ended the command, which had the terminal
+        interrupted, ///< the terminal has sent signal `value`, INT or QUIT, to the command alone
         ended,       ///< the command itself has ended; `value` is its wait status
         stopped,     ///< the command was stopped by signal `value`, and with it the shell's job
         halted,      ///< the command alone was stopped by signal `value`

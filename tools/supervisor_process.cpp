@@ -39,6 +39,43 @@ supervisor_process::supervisor_process(
     ::sigaddset(&child, SIGCHLD);
     signals_ = ::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     timer_ = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    make_group();
+}
+
+// A process that leads its group cannot begin a session: setsid(1) would start the command in the
+// background and end. So the group has another leader. Signals do nothing to it but stay pending.
+void supervisor_process::make_group() {
+    const pid_t self = ::getpid();
+    group_ = ::fork();
+    group_error_ = errno;
+    if (group_ == 0) {
+        ::prctl(PR_SET_NAME, group_leader_name);
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        ::close(channel_);
+        while (::getppid() == self) {
+            ::pause();
+        }
+        ::_exit(0);
+    }
+    ::setpgid(group_, group_);
+}
+
+void supervisor_process::drop_group() {
+    if (group_ > 0) {
+        ::kill(group_, SIGKILL);
+        ::waitpid(group_, nullptr, 0);
+        group_ = -1;
+    }
+}
+
+void supervisor_process::signal_command(int number) const {
+    const pid_t own = ::getpgid(leader_);
+    if (group_ > 0) {
+        ::kill(-group_, number);
+    }
+    if (own != group_) { // it has made a group or a session of its own
+        ::kill(own == leader_ ? -leader_ : leader_, number);
+    }
 }
 
 void supervisor_process::run() {
@@ -100,7 +137,8 @@ bool supervisor_process::hear() {
         break;
     case supervisor_order::kind::forward:
         if (leader_lives_) {
-            ::kill(-leader_, order.value);
+            signal_command(order.value);
+            stop_asked_ = stop_asked_ || order.value == SIGTSTP;
             if (std::ranges::count(terminating_signals, order.value) > 0) {
                 resume(); // a stopped process does not receive it
             }
@@ -121,7 +159,8 @@ bool supervisor_process::hear() {
         if (hand_terminal_to(tool_group_)) {
             ::kill(-tool_group_, SIGCONT); // they try again
         } else if (leader_lives_) {
-            ::kill(-leader_, SIGTSTP); // a job in the background stops as a whole
+            signal_command(SIGTSTP); // a job in the background stops as a whole
+            stop_asked_ = true;
         }
         break;
     }
@@ -135,8 +174,8 @@ void supervisor_process::start(redlock::time_point deadline, std::string variabl
         leave(0);
     }
     std::array<int, 2> failures{};
-    if (::pipe2(failures.data(), O_CLOEXEC) != 0) {
-        report(supervisor_report::kind::failed, errno);
+    if (group_ < 0 || ::pipe2(failures.data(), O_CLOEXEC) != 0) {
+        report(supervisor_report::kind::failed, group_ < 0 ? group_error_ : errno);
         leave(0);
     }
     const pid_t self = ::getpid();
@@ -166,9 +205,9 @@ void supervisor_process::start(redlock::time_point deadline, std::string variabl
 }
 
 void supervisor_process::become_command(pid_t supervisor, int failures, std::string variables) {
-    ::setpgid(0, 0);
+    ::setpgid(0, group_);
     if (may_have_terminal()) {
-        hand_terminal_to(::getpid());
+        hand_terminal_to(group_);
     }
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     // The supervisor may have died before the line above.
@@ -239,12 +278,12 @@ void supervisor_process::ask_to_end() {
     }
     phase_ = phase::ending;
     if (leader_lives_) {
-        ::kill(-leader_, SIGTERM);
-        ::kill(-leader_, SIGCONT); // a stopped process does not receive it
+        signal_command(SIGTERM);
+        signal_command(SIGCONT); // a stopped process does not receive it
         asked_.push_back(leader_);
     }
     for (const pid_t one : children()) {
-        if (std::find(asked_.begin(), asked_.end(), one) == asked_.end()) {
+        if (one != group_ && std::find(asked_.begin(), asked_.end(), one) == asked_.end()) {
             // A child that its parent has just left to us, in any group.
             ::kill(one, SIGTERM);
             ::kill(one, SIGCONT);
@@ -260,7 +299,7 @@ void supervisor_process::kill_now() {
     }
     const descendants all; // found before their parents die
     if (leader_lives_) {
-        ::kill(-leader_, SIGKILL);
+        signal_command(SIGKILL);
     }
     all.kill();
 }
@@ -276,8 +315,8 @@ void supervisor_process::reap() {
             if (phase_ == phase::running && !rules_.leave_daemons) {
                 phase_ = phase::ending;
                 kill_at_ = std::min(kill_at_, redlock::clock::now() + rules_.grace);
-                ::kill(-leader_, SIGTERM);
-                ::kill(-leader_, SIGCONT);
+                signal_command(SIGTERM);
+                signal_command(SIGCONT);
             }
             ::waitpid(leader_, &status, 0);
             leader_ended(status);
@@ -303,7 +342,9 @@ void supervisor_process::reap() {
             }
             continue; // its end is handled above
         }
-        ::waitpid(one, &status, WNOHANG | WUNTRACED);
+        if (::waitpid(one, &status, WNOHANG | WUNTRACED) == group_ && !WIFSTOPPED(status)) {
+            group_ = -1; // somebody has killed it
+        }
         asked_.erase(std::remove(asked_.begin(), asked_.end(), one), asked_.end());
     }
     if (phase_ == phase::ending && !leader_lives_) {
@@ -322,11 +363,14 @@ void supervisor_process::leader_ended(int status) {
     const auto by_us = std::remove(asked_.begin(), asked_.end(), leader_);
     const bool ended_itself = by_us == asked_.end() && !WIFSIGNALED(status);
     asked_.erase(by_us, asked_.end());
-    if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT)
-        && foreground_group() == leader_) {
-        report(supervisor_report::kind::interrupted, 0);
+    // The terminal has sent it to the command's group alone, whatever the command did about it.
+    for (const int number : {SIGINT, SIGQUIT}) {
+        if (group_ > 0 && foreground_group() == group_ && is_pending(group_, number)) {
+            report(supervisor_report::kind::interrupted, number);
+        }
     }
     take_terminal_back(!ended_itself);
+    drop_group();
     report(supervisor_report::kind::ended, status);
     if (phase_ == phase::running) { // other processes may stay
         leave(0);
@@ -351,6 +395,7 @@ void supervisor_process::report(supervisor_report::kind what, int value) const n
 
 void supervisor_process::leave(int left) {
     hand_terminal_to(tool_group_);
+    drop_group();
     report(supervisor_report::kind::gone, left);
     ::_exit(0);
 }

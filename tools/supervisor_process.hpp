@@ -37,6 +37,9 @@ private:
     /// next order may have a later one.
     bool hear();
     void resume() const;
+    void make_group();
+    void drop_group();
+    void signal_command(int number) const;
     void start(redlock::time_point deadline, std::string variables);
     [[noreturn]] void become_command(pid_t supervisor, int failures, std::string variables);
     void set_deadline(redlock::time_point deadline);
@@ -63,8 +66,11 @@ private:
     sigset_t mask_of_command_;
     pid_t tool_group_;
     phase phase_ = phase::idle;
-    pid_t leader_ = -1;
+    pid_t group_ = -1; // its leader, until the command has ended
+    int group_error_ = 0;
+    pid_t leader_ = -1; // the command
     bool leader_lives_ = false;
+    bool stop_asked_ = false;                // by the tool
     bool had_terminal_ = false;              // when it was stopped
     bool needs_terminal_ = false;            // it was stopped for that
     std::optional<termios> terminal_before_; // as it was when the command first got it

@@ -10,7 +10,7 @@ namespace cli {
 
 void supervisor_process::resume() const {
     if (redlock::clock::now() < kill_at_) { // the order may come too late
-        ::kill(-leader_, SIGCONT);
+        signal_command(SIGCONT);
     }
 }
 
@@ -24,11 +24,14 @@ void supervisor_process::leader_stopped(int number) {
         }
         return;
     }
-    had_terminal_ = foreground_group() == leader_;
+    had_terminal_ = foreground_group() == group_;
     const bool in_foreground = hand_terminal_to(tool_group_);
+    // A job of its own is stopped like every other; a part of a script is not, if no terminal asks.
+    const bool of_job = stop_asked_ || tool_group_ == ::getppid();
+    stop_asked_ = false;
     report(
-        number == SIGTSTP || in_foreground ? supervisor_report::kind::stopped
-                                           : supervisor_report::kind::halted,
+        in_foreground || (number == SIGTSTP && of_job) ? supervisor_report::kind::stopped
+                                                       : supervisor_report::kind::halted,
         number);
 }
 
@@ -52,14 +55,14 @@ bool supervisor_process::hand_terminal_to(pid_t group) const {
         return now == group;
     }
     const bool ours =
-        now == tool_group_ || now == leader_
+        now == tool_group_ || now == group_
         || (group == tool_group_ ? is_below(now, ::getpid()) : is_supervised(::getppid(), now));
     return ours && give_terminal(group);
 }
 
 bool supervisor_process::give_terminal_to_leader() {
     const auto now = terminal_settings();
-    if (!hand_terminal_to(leader_)) {
+    if (!hand_terminal_to(group_)) {
         return false;
     }
     terminal_before_ = terminal_before_ ? terminal_before_ : now;

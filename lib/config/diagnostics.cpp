@@ -169,12 +169,13 @@ std::string_view to_string(notification_state state) noexcept {
 std::string to_string(const diagnostics& it) {
     std::string out = it.message.empty() ? "granted" : it.message;
     if (it.attempts > 0) {
-        fmt::format_to(
-            std::back_inserter(out),
-            " after {} attempt{} in {}",
-            it.attempts,
-            it.attempts == 1 ? "" : "s",
-            milliseconds_of(it.elapsed));
+        out.insert(
+            std::min(out.find("; "), out.size()), // what follows says what to do
+            fmt::format(
+                " after {} attempt{} in {}",
+                it.attempts,
+                it.attempts == 1 ? "" : "s",
+                milliseconds_of(it.elapsed)));
     }
     if (it.votes.empty()) {
         return out;

@@ -80,7 +80,7 @@ def _(quorum):
             shell.reads('begun')
             assert not with_echo(shell)
             if ends:
-                os.kill(os.tcgetpgrp(shell.terminal), ends)
+                os.killpg(os.tcgetpgrp(shell.terminal), ends)
             contains(shell.reads('echonl'), ' icanon', ' echo')
             shell.line('stty -echo')
             equal(shell.synchronize()[0], 0)

@@ -364,7 +364,7 @@ def _():
         ended(quorum.run('run', '--wait', '5s', 'a', '--', 'true'), 0)
         contains(ended(quorum.run('members', 'max-ttl', '500ms'), 0).stderr, 'max_ttl is 500ms already')
         contains(ended(quorum.run('members', 'max-ttl', '0s'), 203).stderr, 'TTL is 0s; allowed: 10ms to 1d')
-        contains(ended(quorum.run('members', 'max-ttl', '3s'), 0).stdout, 'max_ttl 3s')
+        contains(ended(quorum.run('--max-ttl', '1s', 'members', 'max-ttl', '3s'), 0).stdout, 'max_ttl 3s')
         ended(quorum.run('run', '--ttl', '3s', '--wait', '10s', 'a', '--', 'true'), 0)
         ended(quorum.run('members', 'max-ttl', '9ms'), USAGE)
         ended(quorum.run('members', 'max-ttl'), USAGE)
@@ -405,6 +405,7 @@ def _(quorum):
     # A master that was removed, and still runs.
     [(severity, what, change)] = findings(quorum, 1, 2, 3, 4)
     contains(what, 'is not a member, and has a memory record of generation 5')
+    contains(change, 'if it is a member under another name')
 
 
 @case('two changes at once that were killed are made by the same two commands', 5)

@@ -250,7 +250,7 @@ def _(quorum):
 @case('size reckons without masters, from the options of the quorum', 0)
 def _(quorum):
     del quorum.env['REDLOCK_MASTERS']
-    result = quorum.run('size', '--json', '--availability', '99', '--count', '3,5', '--stop-margin', '1s')
+    result = quorum.run('size', '--json', '--availability', '99', '--count', '3,5', '--grace', '1s')
     report = json.loads(ended(result, 0).stdout)
     equal([(one['masters'], one['votes_needed'], one['may_be_down']) for one in report['quorums']],
           [(3, 2, 1), (5, 3, 2)])

@@ -15,7 +15,7 @@ import time
 
 import harness
 from harness import (
-    HELD, INTERNAL, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Master, Quorum, Relay, Skip,
+    HELD, INTERNAL, LIMIT_S, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Master, Quorum, Relay, Skip,
     alive, case, certificates, contains, ended, equal, free_port, main, until, with_module)
 from hearts import HEART, beating, beats, heart, now, supervisor_of
 from terminals import Terminal
@@ -77,6 +77,14 @@ def _(quorum):
         result = ended(quorum.run(words[0], '--skip-if-held', '--wait', '1s', *words[1:], '--', 'echo', 'ran'), 0)
         equal(result.stdout, '')
         contains(result.stderr, 'skipped')
+
+
+@case('--skip-if-held does not take the key of another program for a holder')
+def _(quorum):
+    for name, words in (('value', ['SET', 'redlock:{value}', 'x']), ('list', ['RPUSH', 'redlock:{list}', 'x'])):
+        for master in quorum.masters[1:]:
+            master.ask(*words)
+        ended(quorum.run('run', '--skip-if-held', name, '--', 'true'), HELD)
 
 
 @case('--skip-if-held does not take slow masters for a holder')
@@ -587,7 +595,7 @@ def _(quorum):
     until(lambda: len(dict(map(reversed, beats(path)))) == 8, 'all hearts')
     pids = set(dict(map(reversed, beats(path))))
     supervisor = supervisor_of(process)
-    leader = int(pathlib.Path(f'/proc/{supervisor}/task/{supervisor}/children').read_text())
+    leader = int(pathlib.Path(f'/proc/{supervisor}/task/{supervisor}/children').read_text().split()[-1])
     try:
         os.kill(supervisor, signal.SIGSTOP)
         while alive(leader):
@@ -649,6 +657,28 @@ def _(quorum):
     equal(process.wait(), 6)
     assert now() >= began + 1.5
     equal(quorum.keys(), [])
+
+
+@case('a lock that is lost in the time of --at-least is reported')
+def _(quorum):
+    process = quorum.start('run', '--at-least', '1m', '--ttl', '1s', 'a', '--', 'true')
+    equal(process.stdout.read(), '')  # closed: the command has ended
+    for master in quorum.masters[1:]:
+        master.ask('FLUSHALL')
+    equal(process.wait(LIMIT_S), LOST)
+    contains(process.stderr.read(), 'after the command had ended')
+
+
+@case('a command may begin a session of its own, and is ended with the lease as well')
+def _(quorum):
+    ended(quorum.run('run', 'a', '--', 'setsid', 'sh', '-c', 'exit 13'), 13)
+    process = quorum.start('run', 'a', '--', 'setsid', 'sh', '-c', 'trap "exit 4" TERM; echo $$; while :; do sleep 0.02; done')
+    command = int(process.stdout.readline())
+    equal(os.getsid(command), command)
+    process.terminate()
+    equal(process.wait(LIMIT_S), 4)
+    process = quorum.start('run', '--max-hold', '2s', '--ttl', '2s', 'a', '--', 'setsid', 'sh', '-c', 'trap "" TERM; echo; while :; do sleep 0.02; done')
+    equal(process.wait(LIMIT_S), LOST)
 
 
 @case('a signal in the time of --at-least leaves the lock to its ttl')

@@ -20,7 +20,7 @@ def state_of(pid):
 def child_of(pid):
     """The only child of a process, once it is there."""
     children = pathlib.Path(f'/proc/{pid}/task/{pid}/children')
-    return int(until(children.read_text, 'a child').split()[0])
+    return int(until(children.read_text, 'a child').split()[-1])
 
 
 def unread(port):

@@ -6,6 +6,7 @@ import pathlib
 import shlex
 import shutil
 import signal
+import subprocess
 import time
 
 import harness
@@ -68,6 +69,15 @@ def _(quorum):
 @case('Ctrl-C ends the loop of a script around the command')
 def _(quorum):
     interrupts(quorum, 'for i in 1 2 3; do {lock} {begun}; done\necho next\n')
+
+
+@case('the trap of a script runs after Ctrl-C that its command handled, as without a lock')
+def _(quorum):
+    handles = "sh -c 'trap \"exit 3\" INT; echo begun; while :; do sleep 0.02; done'"
+    for name in SHELLS:
+        form = 'trap "echo trap" INT\n{lock} ' + handles + '\necho status $?\nexit 0\n'
+        _, out = after_key(quorum, name, locks(quorum)[1], form, '\x03')
+        contains(out, 'trap', 'status 3')
 
 
 @case('Ctrl-C ends a find or an xargs around the command')
@@ -313,6 +323,29 @@ def _(quorum):
     contains(process.stderr.readline(), 'was stopped by signal 19')
     os.kill(command, signal.SIGCONT)
     equal(process.wait(LIMIT_S), 4)
+
+
+@case('a stop of the tool or of its command alone does not stop the script around them, as with flock')
+def _(quorum):
+    script = ('{lock} sh -c "echo begun; exec sleep 600" & tool=$!; read line; kill -TSTP $tool\n'
+              'until grep -q "^State:.T" /proc/$tool/status; do sleep 0.02; done; kill -CONT $tool; kill $tool; wait $tool; echo ended $?\n')
+    for lock in locks(quorum):
+        process = subprocess.Popen(
+            ['sh', '-c', script.format(lock=lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=quorum.env, process_group=0)
+        equal(process.stdout.readline(), 'begun\n')
+        print('', file=process.stdin, flush=True)
+        equal(process.stdout.readline(), 'ended 143\n')
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    until(lambda: not quorum.keys(), 'the release')
+    script = f'{locks(quorum)[1]} sh -c "echo \\$\\$; kill -TSTP \\$\\$; exit 4"; echo ended $?'
+    with subprocess.Popen(['sh', '-c', script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=quorum.env, process_group=0) as process:
+        command = int(process.stdout.readline())
+        contains(process.stderr.readline(), 'was stopped by signal 20')
+        os.kill(command, signal.SIGCONT)
+        equal(process.stdout.readline(), 'ended 4\n')
 
 
 @case('Ctrl-Z has no effect where no shell could continue the tool')

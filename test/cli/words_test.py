@@ -7,6 +7,7 @@ import os
 import re
 import signal
 
+import harness
 from harness import (BROKEN, CONFIGURATION, HELD, INTERNAL, NOT_EXECUTABLE, NOT_FOUND, NO_QUORUM, UNDECIDED, USAGE,
                      Quorum, case, contains, ended, equal, main)
 
@@ -60,6 +61,7 @@ def _(quorum):
             (['--help=x'], '--help takes no value'),
             (['run', '--help=x', *run], '--help takes no value'),
             (['--version=2'], '--version takes no value'),
+            (['status', '--prefix=', 'a', 'b'], "--prefix=: no value given; an empty one is written --prefix ''"),
             (['run', '--shared', '--exclusive', *run],
              '--shared cannot be combined with --exclusive; see redlock run --help'),
             (['run', 'a', 'echo', 'hi'], "unexpected argument 'echo'; put -- before the command: "
@@ -439,7 +441,9 @@ def _(quorum):
             process = quorum.start(*words, stdout=full)
             _, err = process.communicate()
             equal(process.returncode, INTERNAL, words)
-            contains(err, 'cannot write to standard output')
+            contains(err, 'cannot write to standard output: No space left on device')
+    limited = ['sh', '-c', 'ulimit -f 0; exec "$@" > "$0"', quorum.path('out'), harness.TOOL, 'acquire', 'a']
+    contains(ended(quorum.run(*limited[1:], tool=limited[0]), INTERNAL).stderr, 'File too large')
     equal(quorum.keys(), [])
 
 

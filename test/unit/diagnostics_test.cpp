@@ -81,6 +81,9 @@ TEST_CASE("diagnostics are one readable line") {
            "a:1 granted 0.4 ms, b:1 held 0.3 ms, c:1 error (OOM command not allowed)");
     it.attempts = 1;
     CHECK(to_string(it).find("after 1 attempt in") != std::string::npos);
+    it.message = "it is lost; stop the work";
+    CHECK(
+        to_string(it).starts_with("it is lost after 1 attempt in 12.4 ms; stop the work, 2 of 3"));
 }
 
 TEST_CASE("diagnostics of a success and of nothing are readable as well") {
