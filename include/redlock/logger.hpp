@@ -12,12 +12,12 @@ namespace redlock { inline namespace REDLOCK_ABI {
 
 /// Severity of a log line. As a threshold, `off` disables the log.
 enum class log_level : std::uint8_t {
-    debug, ///< each attempt and each vote; includes names of resources
+    debug, ///< an attempt failed, with the number of its votes and the name of the resource
     info,  ///< a master was connected, admitted or lost
     /// Needs the attention of an operator: quarantine is off, a master is ineligible, or a lock is
     /// held for long or has many waiters. The last two include the name of the resource.
     warning,
-    error, ///< a lock was lost; a master is refused because of its configuration
+    error, ///< a lock was lost, with its name; a call was refused because of its arguments
     off,   ///< no lines
 };
 
