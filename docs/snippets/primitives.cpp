@@ -18,8 +18,9 @@ std::string receive();
 asio::awaitable<void> pass_on(redlock::lock_manager& manager, redlock::acquire_options options) {
     options.transferable = true;
     redlock::lock mine = co_await manager.async_acquire("invoices", options, asio::use_awaitable);
-    send(mine.secret());
-    mine.abandon();
+    const std::string secret(mine.secret());
+    mine.abandon(); // no longer renewed here
+    send(secret);
 }
 
 asio::awaitable<redlock::lock>
