@@ -53,7 +53,7 @@ def cell(figures, digits):
 
 
 def print_table(rows, out):
-    shape = '{:>5}  {:<24} {:>30} {:>32} {:>30} {:>22}'
+    shape = '{:>5}  {:<28} {:>30} {:>32} {:>30} {:>22}'
     print(shape.format('K', '', 'acquire p50, us', 'acquire p99, us', 'pairs/s',
                        'pairs/s to plain'), file=out)
     for row in rows:
@@ -70,10 +70,10 @@ def report_of(asked, masters, sides, skipped, rows):
     sentences = [
         'Other lock clients beside ours on the same masters, in rounds that take turns. K loops in '
         'one process acquire and release a resource each, without contention and without pause. '
-        'Every client has its defaults, but no retries. Ratios are to our plain protocol, which '
+        'No client retries; bench/RESULTS.md has their settings. Ratios are to our plain protocol, which '
         'asks for what npm redlock asks for; guarded, our default, does more on the server.',
-        'redis-py locks one node, which is another job than a majority of '
-        f'{len(masters)}: it survives no failure.',
+        'redis-py and rueidislock lock one node, which is another job than a majority of '
+        f'{len(masters)}: they survive no failure.',
         *(f'Not measured: {what}' for what in skipped),
     ]
     settings = {

@@ -77,7 +77,8 @@ class Worker:
             'seconds': self.asked.seconds,
             'warm_up': self.asked.warm_up,
             'ttl_ms': round(self.asked.ttl * 1000),
-            'prefix': f'bench-peers-{os.getpid()}-',
+            # A side must not meet keys that another one left, as redsync does if it fails fast.
+            'prefix': f'bench-peers-{os.getpid()}-{self.label}-',
             **self.more,
         }
         text = output_of([*self.words, json.dumps(what)],
@@ -172,3 +173,23 @@ def cpp_peers(asked):
             raise Missing(str(trouble)) from trouble
     yield Worker(asked, 'redis-plus-plus', [str(program)], None, {})
     asked.versions['redis-plus-plus'] = version
+
+
+def go_peers(asked):
+    """redsync and rueidislock, of a program that was built elsewhere from go_worker.go."""
+    if not asked.go_worker:
+        raise Missing(f'build {HERE / "go_worker.go"} with Go, and give the program to --go-worker')
+    words = [str(asked.go_worker)]
+    try:
+        built = json.loads(output_of(words, 30))
+        redsync, rueidis, go_redis = (
+            built[f'github.com/{name}'].lstrip('v')
+            for name in ['go-redsync/redsync/v4', 'redis/rueidis', 'redis/go-redis/v9'])
+        language = built['go']
+    except (Trouble, ValueError, KeyError) as problem:
+        raise Missing(f'{words[0]} does not tell its versions: {problem}') from problem
+    for way, fail_fast in [('', False), (', fail fast', True)]:
+        yield Worker(asked, f'redsync {redsync}{way}', words, None,
+                     {'client': 'redsync', 'fail_fast': fail_fast})
+    yield Worker(asked, f'rueidislock {rueidis}, one node', words, 1, {'client': 'rueidislock'})
+    asked.versions['redsync, rueidislock'] = f'go-redis {go_redis}, {language}'
