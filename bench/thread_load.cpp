@@ -86,7 +86,7 @@ result run_threads(const std::vector<address>& masters, const load& work) {
     out.elapsed = clock::now() - began;
     out.cpu = process_cpu_time() - cpu_before;
     out.servers = read_usage(masters) - usage_before;
-    manager.reset(); // the last removals may still be on their way to a minority
+    manager.reset(); // the last removals to a minority may still be in flight
     if (work.check) {
         out.keys_left = count_lock_keys(masters, resources);
     }

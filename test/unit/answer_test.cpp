@@ -8,7 +8,6 @@
 namespace answer_test { namespace {
 
 using namespace redlock::core;
-using redlock::vote;
 using enum command_variant;
 
 constexpr command_kind acquires = command_kind::acquire;
@@ -179,46 +178,6 @@ TEST_CASE("only OK to a SET is a grant, and only nil shows that another owner ha
     }
 }
 
-TEST_CASE("an error of a script is a vote of its own, and may ask for EVAL, which is the last") {
-    const struct {
-        const char* error;
-        const char* to_evalsha;
-        const char* to_eval;
-    } rows[] = {
-        {"-NOSCRIPT No matching script", "error use_eval", "error"},
-        {"-NOPERM no permissions", "error use_eval", "error"},
-        {"-ERR unknown command 'EVALSHA'", "error use_eval", "error"},
-        {"-READONLY You can't write against a read only replica.", "error", "error"},
-        {"-LOADING", "error", "error"},
-        {"-OOM command not allowed", "error", "error"},
-        {"-", "error", "error"},
-        // A key of another type belongs to another owner.
-        {"-WRONGTYPE Operation against a key", "owned_by_other", "owned_by_other"},
-        {"-ERR Error running script: WRONGTYPE Operation", "owned_by_other", "owned_by_other"},
-    };
-    for (const auto& [error, to_evalsha, to_eval] : rows) {
-        for (const auto read : {read_extend, read_remove, read_acquire, read_raise}) {
-            const auto means = [&](command_variant how) {
-                return with_reply(error, [&](auto& got) { return in_words(read(got, how)); });
-            };
-            CHECK(means(evalsha) == to_evalsha);
-            CHECK(means(eval) == to_eval);
-        }
-    }
-}
-
-TEST_CASE("an error that shows that a server cannot serve locks makes it introduce itself again") {
-    CHECK(means_ineligible("READONLY You can't write against a read only replica."));
-    CHECK(means_ineligible("LOADING Redis is loading the dataset in memory"));
-    CHECK(means_ineligible("NOAUTH Authentication required."));
-    CHECK(means_ineligible("MASTERDOWN Link with MASTER is down"));
-    CHECK(!means_ineligible("OOM command not allowed when used memory > 'maxmemory'."));
-    CHECK(!means_ineligible("ERR READONLY"));
-    CHECK(means_ineligible(
-        "ERR Error running script (call to f_1): @user_script:1: -READONLY You can't write"));
-    CHECK(!means_ineligible(""));
-}
-
 TEST_CASE("a handshake returns since when a master has lost no data") {
     const struct {
         const char* reply;
@@ -251,20 +210,6 @@ TEST_CASE("a handshake returns since when a master has lost no data") {
                     return out.str();
                 })
             == means);
-    }
-}
-
-TEST_CASE("the server's clock is read from TIME") {
-    const auto time = [](const char* reply) { return with_reply(reply, read_time); };
-    CHECK(time("'1700000000' '000123'") == 1'700'000'000'000'123);
-    for (const char* const invalid :
-         {"-NOPERM",
-          "'' '0'",
-          "'-1' '0'",
-          "'1x' '0'",
-          "'99999999999999' '0'",
-          "'99999999999999999999' '0'"}) {
-        CHECK(!time(invalid));
     }
 }
 

@@ -31,25 +31,6 @@ answer attach(virtual_quorum& q, const acquire_options& options, const std::stri
     return q.answered(cookie);
 }
 
-TEST_CASE("a lock that a majority has under the token is held, for a ttl from the request on") {
-    started_quorum q(3);
-    put(q, 0, mine, 5s);
-    put(q, 1, mine, 5s);
-    const time_point began = q.now();
-    const answer got = attach(q, once());
-    REQUIRE(got.won);
-    CHECK(got.token == mine);
-    CHECK(got.deadline == began + usable(10s));
-    CHECK(q.tokens.empty()); // none was drawn
-    q.run_for(50ms);
-    CHECK(q.masters[2].count("SET") == 0); // a missing key is not put back
-    CHECK(!q.masters[2].value_of(q.key(), q.now()));
-    q.release(got, 50ms);
-    CHECK(q.removal_of(got)->what == release_result::released);
-    CHECK(!q.has_key());
-    CHECK(q.idle());
-}
-
 TEST_CASE("an attach is answered at the deciding vote") {
     started_quorum q(3);
     for (std::size_t i = 0; i < 3; ++i) {
@@ -67,18 +48,6 @@ TEST_CASE("an attach is answered at the deciding vote") {
     const answer lost = attach(q, once());
     CHECK(lost.why == errc::lost);
     CHECK(lost.at == again + 30ms);
-}
-
-TEST_CASE("an attach knows nothing of the acquires before it") {
-    started_quorum q(3);
-    put_everywhere(q, 20s);
-    acquire_options waits = once();
-    waits.wait = 50ms;
-    REQUIRE(q.acquire_now(waits).why == errc::contended);
-    q.run_for(1s);
-    const nanoseconds waited = q.engine.count().acquire_wait.sum();
-    CHECK(attach(q, once()).won);
-    CHECK(q.engine.count().acquire_wait.sum() == waited + 1ms);
 }
 
 TEST_CASE("a master that lags too far is not asked to keep a lock") {
@@ -152,22 +121,6 @@ TEST_CASE("an attach before the start, or after the end, says so") {
     q.close(1s);
     const std::uint64_t late = q.attach(once(), mine);
     CHECK(q.answered(late).why == errc::closed);
-}
-
-TEST_CASE("a waiter of this process has the attached lock next, by handoff") {
-    auto rules = settings_for(3);
-    rules.local_handoff_time = 1h;
-    started_quorum q(rules);
-    put_everywhere(q, 20s);
-    const answer got = attach(q, once());
-    REQUIRE(got.won);
-    acquire_options waits = once();
-    waits.wait = 5s;
-    const std::uint64_t next = q.acquire(waits, 10ms);
-    q.release(got);
-    CHECK(q.awaited(next).won);
-    q.release(q.answered(next), 100ms);
-    CHECK(!q.has_key());
 }
 
 // Masters that keep a lock with its fencing counter: answers the two scripts an attach needs.

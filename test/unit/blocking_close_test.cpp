@@ -6,8 +6,6 @@
 
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include <stop_token>
-
 namespace blocking_close_test {
 
 using namespace redlock;
@@ -65,23 +63,6 @@ TEST_CASE("a query with an invalid argument names the value") {
     CHECK(query("r").state == lock_state::undecided);
     CHECK(why.votes.size() == 1);
     CHECK(why.resource == "r");
-}
-
-TEST_CASE("a call that was stopped before it began sends nothing") {
-    config settings;
-    settings.masters = {"redis://127.0.0.1:1"}; // nobody is there
-    blocking::manager manager(settings);
-    blocking::mutex mutex(manager, "r");
-    std::stop_source stop;
-    stop.request_stop();
-    CHECK_THROWS_AS(mutex.lock(stop.get_token()), boost::system::system_error);
-    CHECK(manager.async().get_metrics().attempts == 0);
-    CHECK_THROWS_AS(
-        manager.call(
-            [&](auto token) { return manager.async().async_query("r", std::move(token)); },
-            stop.get_token()),
-        boost::system::system_error);
-    CHECK_THROWS_AS(mutex.lock(stop.get_token()), boost::system::system_error); // not taken
 }
 
 TEST_CASE("a moment that passed however long ago is not waited for") {

@@ -11,7 +11,6 @@ using namespace unit;
 namespace core = redlock::core;
 
 const std::string record_key = "p::epoch";
-const std::string certificate = "GET " + record_key;
 
 core::settings quarantining() {
     core::settings rules = guarded_settings_for(3);
@@ -42,24 +41,6 @@ struct certified_quorum : virtual_quorum {
     }
 };
 
-TEST_CASE("a lock without a fencing token takes a SET and a certificate on each master") {
-    certified_quorum q;
-    const answer got = q.take(once());
-    for (const virtual_master& one : q.masters) {
-        REQUIRE(one.seen.size() >= 2);
-        CHECK(one.seen[0] == "SET p:{r} " + got.token + " NX PX 10000");
-        CHECK(one.seen[1] == certificate);
-    }
-    acquire_options options = once();
-    options.fencing = true;
-    REQUIRE(q.acquire_now(options, "s").won);
-    CHECK(q.masters[0].count("SET p:{s}") == 0);
-    options = once();
-    options.transferable = true; // nor if it must not be executed late
-    REQUIRE(q.acquire_now(options, "t").won);
-    CHECK(q.masters[0].count("SET p:{t}") == 0);
-}
-
 TEST_CASE("a lock whose token is passed on is not handed off by one that was set by a SET") {
     core::settings rules = quarantining();
     rules.local_handoff_time = 10s;
@@ -75,41 +56,6 @@ TEST_CASE("a lock whose token is passed on is not handed off by one that was set
     REQUIRE(q.run_while_not([&] { return q.answer_to(waits) != nullptr; }));
     CHECK(q.answered(waits).won);
     CHECK(q.engine.count().local_handoffs == (transferable ? 1 : 0));
-}
-
-TEST_CASE("the locks of one turn share a certificate, and each has a reply of its own") {
-    certified_quorum q;
-    for (std::size_t i = 0; i < 2; ++i) {
-        q.masters[i].put(q.key("b"), "another's", q.now() + 5s);
-    }
-    const std::uint64_t a = q.acquire(once(), "a");
-    const std::uint64_t b = q.acquire(once(), "b");
-    const std::uint64_t c = q.acquire(once(), "c", 10ms);
-    CHECK(q.answered(a).won);
-    CHECK(q.answered(b).why == errc::contended);
-    CHECK(q.answered(c).won);
-    CHECK(q.masters[0].count("SET") == 3);
-    CHECK(q.masters[0].count(certificate) == 1);
-}
-
-TEST_CASE("what a master grants after it has lost its memory is not a vote") {
-    certified_quorum q;
-    q.masters[0].forget();
-    SECTION("of one, and the others have the lock") {
-        const answer got = q.take(once(), 10ms);
-        CHECK(q.engine.describe(got.ballots, q.now())[0].vote == vote::quarantined);
-        CHECK(q.state(0) == redlock::master_state::quarantined);
-        CHECK(q.masters[0].value_of(q.key(), q.now()) == got.token);
-        q.release(got, 10ms);
-        CHECK(!q.has_key()); // it is removed all the same
-    }
-    SECTION("of two, and nobody has it") {
-        q.masters[1].forget();
-        const answer got = q.acquire_now(once());
-        CHECK(got.why == errc::no_quorum);
-        q.run_for(10ms);
-        CHECK(!q.has_key());
-    }
 }
 
 TEST_CASE("a refused certificate is an error of the server, and no quarantine") {
@@ -139,18 +85,6 @@ TEST_CASE("a loss between a SET and its certificate is noticed") {
     CHECK(got.why == errc::no_quorum);
     CHECK(got.votes[0] == vote::quarantined);
     CHECK(got.votes[1] == vote::quarantined);
-}
-
-TEST_CASE("a record that was written again says nothing of what was set before it") {
-    certified_quorum q;
-    q.masters[0].forget();
-    q.paths[0].there = 20ms;
-    const std::uint64_t name = q.acquire(once(), 1ms);
-    q.masters[0].run({"SET", record_key, "4 " + q.masters[0].run_id + " - 0 0 ff"}, q.now());
-    q.run_for(200ms);
-    CHECK(q.answered(name).won);
-    CHECK(q.state(0) == redlock::master_state::admitted); // by the handshake that followed
-    CHECK(q.engine.count().masters[0].acquire_votes[vote::granted] == 0);
 }
 
 TEST_CASE("a SET whose certificate never came is unknown, and is removed when the master is back") {
@@ -215,50 +149,6 @@ TEST_CASE("a key is not healed in a quarantine that a step of the master's clock
     REQUIRE(q.extensions_of(got).size() == 2);
     CHECK(!q.extensions_of(got)[1].error);
     CHECK(q.masters[2].value_of(q.key(), q.now()).has_value() == !stepped);
-}
-
-TEST_CASE("a waiter asks one master how long the lock is still held, and comes back then") {
-    for (const bool guarded : {false, true}) {
-        core::settings rules = rules_with(3, 0ms, true);
-        if (guarded) {
-            rules.protocol = redlock::protocol::guarded;
-            rules.record_key = record_key;
-        }
-        certified_quorum q(rules);
-        const redlock::time_point ends = q.now() + 5s;
-        for (virtual_master& one : q.masters) {
-            one.put(q.key(), "another's", ends);
-        }
-        const std::uint64_t waiter = q.acquire(waiting(), 4'900ms);
-        REQUIRE(q.answer_to(waiter) == nullptr);
-        CHECK(asked(q, "PTTL") >= 1);
-        CHECK(asked(q, "PTTL") <= 8); // one for each attempt: it also polls
-        CHECK(asked(q) <= 3 * 8);
-        REQUIRE(q.run_while_not([&] { return q.answer_to(waiter) != nullptr; }, 10s));
-        CHECK(q.answered(waiter).won);
-        CHECK(q.answered(waiter).at >= ends);
-        CHECK(q.answered(waiter).at <= ends + 50ms);
-    }
-}
-
-TEST_CASE(
-    "a waiter that finds the lock free when it asks for the remaining lease tries again soon") {
-    core::settings rules = rules_with(3, 0ms, true);
-    certified_quorum q(rules);
-    for (virtual_master& one : q.masters) {
-        one.put(q.key(), "another's", q.now() + 5s);
-        one.when = [&one, &q](const arguments& words) {
-            if (words[0] == "PTTL") {
-                one.drop(q.key());
-            }
-            return mishap::none;
-        };
-    }
-    const std::uint64_t waiter = q.acquire(waiting());
-    REQUIRE(q.run_while_not([&] { return asked(q, "PTTL") > 0; }, 1s));
-    free_everywhere(q);
-    q.run_for(20ms);
-    CHECK(q.answered(waiter).won);
 }
 
 TEST_CASE("under load the clock of a master is asked for now and then, as no reply shows it") {

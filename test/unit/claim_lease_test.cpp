@@ -76,42 +76,6 @@ TEST_CASE("lease: it lasts as long as a majority of the votes, and no longer tha
     CHECK(limited.it.loss() == loss_reason::max_hold_reached);
 }
 
-TEST_CASE("lease: a majority of the replies decides an extension") {
-    struct row {
-        std::vector<vote> replies;
-        steps last;
-        bool extended = false;
-        bool guarded = true;
-        bool voted = false; // the third as well, for 8 s
-    };
-    const std::vector<row> rows{
-        {{granted, pending, granted}, mend | over, true}, // a missing key is created
-        {{granted, pending, granted}, over, true, false}, // in the plain protocol not
-        {{granted, absent, granted}, mend | over, true},  // it keeps others out
-        {{granted, error, absent}, later | mend},         // it was never there
-        {{granted, error, absent}, over, false, false},
-        {{granted, error, absent}, over, false, true, true}, // it was deleted there
-        {{granted, error, owned_by_other}, over},
-        {{granted, error, quarantined}, over},
-        {{error, unreachable, error}, over},
-    };
-    for (const row& the : rows) {
-        site one({.guarded = the.guarded});
-        one.it.votes.of[2].confirm(the.voted ? t0 + 8s : never);
-        one.extend(9s);
-        one.replies(the.replies, the.last);
-        CHECK(one.it.extended() == the.extended);
-        CHECK(one.it.extending() == !has(the.last, round_over));
-        CHECK(one.it.deadline() == t0 + 8s);
-        CHECK(one.it.expires_at() == t0 + (the.guarded ? 18s : 10s));
-        const auto round = one.it.epoch_of(kind::heal);
-        CHECK(one.it.may_send(kind::heal, round, t0) == has(the.last, mend));
-        if (the.replies[1] == pending) { // a straggler is healed as well
-            one.hear({extended(1, absent, the.guarded ? later | mend : later)});
-        }
-    }
-}
-
 TEST_CASE("lease: a reader's vote by a SET without a certificate counts after the quarantine") {
     const auto extended_on_0 = [](site& one, bool quarantined) {
         one.it.extend(9s, false, one.at());
@@ -226,18 +190,6 @@ TEST_CASE("lease: votes from before the members changed do not count, and the de
     CHECK(!one.it.may_send(kind::heal, one.it.epoch_of(kind::heal), t0));
 }
 
-TEST_CASE("lease: it is lost before its deadline by the stop margin") {
-    site one({.how = {.stop_margin = 1s}});
-    CHECK(one.it.held_until() == t0 + 7s);
-    CHECK(one.due(t0 + 7s - 1ns) == renew);
-    CHECK(one.due(t0 + 7s) == stop);
-    one.now = t0 + 7s;
-    CHECK(one.hear(kind::extend, 0, unit::said(granted)) == stop); // it does not count any more
-    CHECK(one.until(0) == t0 + 9s);
-    one.it.lose();
-    CHECK(one.hear(kind::extend, 0, unit::said(granted)) == none);
-}
-
 TEST_CASE("lease: what is due is due in order, and a warning is given once") {
     site one({.held_warning = 2s});
     CHECK(one.it.next_due(t0) == t0 + 2s);
@@ -343,59 +295,6 @@ TEST_CASE("lease: a reply to an earlier round does not count, but a key that is 
     const auto present = one.it.epoch_of(kind::extend);
     CHECK(one.it.may_send(kind::extend, present, t0 + 8s - 1ns));
     CHECK(!one.it.may_send(kind::extend, present, t0 + 8s));
-}
-
-TEST_CASE("lease: extensions that its holder wants come one at a time, and none after the end") {
-    site one;
-    CHECK(one.it.next_wanted() == 0ms);
-    for (const auto ttl : {5s, 12s, 7s}) {
-        one.it.want(ttl);
-    }
-    const auto first = one.it.next_wanted();
-    CHECK(first == 5s);
-    one.it.extend(first, true, one.at()); // for less than before
-    CHECK(one.it.asked_for());
-    CHECK(one.it.ttl() == 9s);
-    CHECK(one.it.next_wanted() == 0ms);
-    one.it.give_up_round(one.at());
-    one.it.extend(one.it.next_wanted(), true, one.at());
-    CHECK(one.it.extension_ttl() == 12s);
-    CHECK(one.it.drop_wanted() == 2); // with the one under way
-    CHECK(!one.it.extending());
-    CHECK(one.it.drop_wanted() == 0);
-    one.it.extend(4s, false, one.at()); // a renewal, for which nobody waits
-    CHECK(one.it.ttl() == 4s);
-    CHECK(one.it.drop_wanted() == 0);
-    CHECK(one.it.extending());
-}
-
-TEST_CASE("lease: an extension that is open at a local handoff goes on for the next owner") {
-    site one;
-    one.extend(9s);
-    one.now += 1ms;
-    CHECK(one.it.hand_to({}, {.ttl = 9s}, one.at()) == won);
-    one.hear({extended(0, granted)});
-    one.it.hold({.stop_margin = {}}, t0 + 8s, forever, one.at());
-    CHECK(one.it.next_due(one.now) == t0 + 100ms);
-    CHECK(one.due(t0 + 100ms) == over);
-    CHECK(!one.it.extending());
-    CHECK(one.it.next_due(one.now) > t0 + 100ms);
-}
-
-TEST_CASE("lease: what limited the owner before does not limit the next") {
-    site one({.limit = t0 + 4s});
-    one.it.members_changed(0);
-    for (int i = 1; i < 400; ++i) {
-        if (i % 20 == 0) {
-            one.it.hand_to({}, {.ttl = 9s}, one.at());
-            one.it.hold({.stop_margin = {}}, t0 + 8s, forever, one.at());
-        }
-        one.it.give_up_round(one.at());
-        CHECK((i % 20 != 0 || one.it.next_due(t0) <= t0 + 15ms)); // not the delay of that one
-    }
-    one.hear({raised(2, owned_by_other, later)});
-    CHECK(one.it.deadline() == t0 + 8s);
-    one.hear({raised(1, owned_by_other, stop)}); // no earlier members have granted it
 }
 
 TEST_CASE("lease: a loss is explained with the votes of the masters") {

@@ -14,7 +14,6 @@ using kind = command_kind;
 
 constexpr time_point t0 = unit::claim_site::t0;
 constexpr time_point decide_by = t0 + 1s; // the result is due
-constexpr time_point retry_at = t0 + 5s;  // after an error
 constexpr time_point expires_at = t0 + 10s;
 constexpr steps removed = counted | landed | confirmed;
 constexpr steps owed = counted | landed | later; // it must be sent again
@@ -173,37 +172,6 @@ TEST_CASE("removal: its result is put off only while it can still be decided") {
     CHECK(late.settle(decide_by) == known);
 }
 
-TEST_CASE("removal: each master settles its own part") {
-    site one(0b011, rollback);
-    CHECK(!one.it.result_wanted());
-    CHECK(one.it.sent(0b001) == 0); // in other words
-    one.answer(0, granted, removed);
-    one.answer(1, error, owed);
-    CHECK(one.unsent() == 0b110);
-    CHECK(one.it.overdue() == 2);
-    CHECK(one.it.next_due(t0) == retry_at);
-    CHECK(one.repeats(retry_at - 1ns) == 0);
-    one.up = 0b010;
-    CHECK(one.repeats(retry_at) == 0b010);
-    CHECK(!one.last);
-    CHECK(one.it.next_due(t0) == expires_at);
-    CHECK(one.it.sent(0b110) == 0b110);
-    CHECK(one.it.in_flight(1));
-    one.answer(1, absent, removed | repeated);
-    CHECK(!one.it.in_flight(1));
-    one.answer(2, owned_by_other, removed | repeated | gone);
-}
-
-TEST_CASE("removal: it waits for room as long as it was not sent to a master that is up") {
-    CHECK(!site(0).it.waits_for_room());
-    unit::claim_site one;
-    one.acquire({.ttl = 10s});
-    one.it.remove(0b010, 0b001, one.at());
-    CHECK(one.it.waits_for_room());
-    one.it.sent(0b010);
-    CHECK(!one.it.waits_for_room());
-}
-
 TEST_CASE("removal: an acquire that may still come is removed once more, unless it was executed") {
     const time_point until = t0 + 3s;
     site one(0b11, rollback, 2, {{0, kind::acquire}, {1, kind::acquire}}, until);
@@ -230,25 +198,6 @@ TEST_CASE("removal: a HEAL that may still come is removed once more even if the 
     twice.answer(0, absent, removed | later);
     twice.answer(1, absent, removed | known);
     CHECK(twice.it.result() == release_result::expired);
-}
-
-TEST_CASE("removal: once the key has expired it is pending only where a stray may set it again") {
-    site one(0b1000, rollback, 4, {{1, kind::acquire}, {2, kind::heal}});
-    one.up = 0b1011;
-    CHECK(one.repeats(expires_at) == 0b010);
-    CHECK(one.last);
-    CHECK(one.unsent() == 0b010); // the third is away
-    one.it.sent(0b010);
-    one.now = expires_at;
-    one.answer(1, error, counted | landed | repeated);
-    one.answer(3, unreachable, counted | landed | gone); // the last in flight
-    CHECK(one.it.next_due(expires_at) == forever);
-
-    site once(0, rollback, 1, {{0, kind::heal}, {0, kind::acquire}});
-    once.up = 0b001;
-    CHECK(once.repeats(expires_at) == 0b001);
-    CHECK(once.repeats(expires_at) == 0); // no stray is left
-    CHECK(once.settle(expires_at) == gone);
 }
 
 TEST_CASE("removal: until when a stray is executed, and when an intent expires") {
@@ -314,15 +263,6 @@ TEST_CASE(
     ledger.answered(1, t0);
     CHECK(ledger.under_way());
     ledger.answered(1, t0);
-    CHECK(!ledger.under_way());
-}
-
-TEST_CASE("a search that is stopped does not keep a closing waiting") {
-    removal_limits ledger(1, 0, 1);
-    ledger.search(0, t0);
-    CHECK(ledger.due() == forever); // there is no room
-    CHECK(ledger.under_way());
-    ledger.stop_search(0);
     CHECK(!ledger.under_way());
 }
 

@@ -100,64 +100,6 @@ TEST_CASE("claim: each master is asked once, and a majority of the votes decides
     CHECK(outage.it.ask() == 0b010);
 }
 
-TEST_CASE("claim: a grant lasts from before the first byte, and a late one as long") {
-    site one;
-    one.now += 50ms;
-    one.hear(kind::acquire, 0, {.said = granted});
-    CHECK(one.until(0) == t0 + usable);
-    one.hear(kind::acquire, 1, {.said = held, .left = 3s});
-    CHECK(one.it.votes.left(1) == 3s);
-    CHECK(one.until(1) == never);
-
-    site late;
-    late.hear({acquired(0, granted), acquired(1, granted, won)});
-    late.hold(t0 + usable);
-    CHECK(late.it.hand_to({}, {.ttl = 5s}, late.at()) == won);
-    late.hold(t0 + usable);
-    SECTION("it is a vote of the lease") {
-        late.hear({acquired(2, granted)});
-        CHECK(late.vote_of(2) == granted);
-    }
-    SECTION("while an extension is open, the vote is that of its reply") {
-        late.it.extend(5s, true, late.at());
-        late.hear({acquired(2, granted)});
-        CHECK(late.vote_of(2) == pending);
-    }
-    CHECK(late.until(2) == t0 + usable); // the master was asked for more than 5 s
-}
-
-TEST_CASE("claim: an arbiter that refuses spares the others, else it is one vote") {
-    site refused(false, 2);
-    CHECK(!refused.it.asked_all());
-    CHECK(!refused.it.may_ask(2));
-    CHECK(refused.it.may_ask(0));
-    refused.hear({acquired(2, held, failed, errc::contended)});
-    CHECK(!refused.it.asked_all());
-
-    for (const vote said : {granted, error, unreachable}) {
-        site one(false, 2);
-        one.hear({acquired(2, said, ask_others)});
-        CHECK(one.it.ask() == 0b011);
-        CHECK(one.it.asked_all());
-        CHECK(one.it.decide(one.at()) == none);
-        one.hear({acquired(0, granted, said == granted ? counted | won : counted)});
-        one.hear({acquired(1, granted, won)});
-    }
-
-    site silent(false, 2);
-    master_set given_up = 0;
-    CHECK(silent.it.out_of_time(0, given_up, silent.at(t0 + 4ms)) == ask_others);
-    CHECK(given_up == 0);
-    silent.it.ask();
-    silent.hear({acquired(0, granted), acquired(2, granted, won)}); // its vote counts when it comes
-
-    unit::claim_site away;
-    away.begin(wanted());
-    away.it.refused(2, unreachable);
-    CHECK(away.it.ask(2) == 0b011);
-    CHECK(away.it.asked_all());
-}
-
 TEST_CASE("claim: fenced, a majority is raised to the largest counter") {
     const std::vector<story> stories{
         {"the raise is the second vote", {raised(1, {granted, 9}, won)}},
@@ -400,27 +342,6 @@ TEST_CASE("claim: a fenced attach reads the counters, and goes one further") {
     gone.up = 0b110;
     gone.hear({extended(1, granted, raise | anew, 0b010)});
     CHECK(gone.vote_of(0) == unreachable);
-}
-
-TEST_CASE("claim: it is given up when nothing can come of it any more") {
-    struct row {
-        claim_terms wanted;
-        time_point now; // it was asked for at t0
-        time_point by;
-    };
-    const std::vector<row> rows{
-        {wanted(), t0, t0 + 100ms},
-        {{.ttl = 10s, .min_validity = 9'890ms}, t0, t0 + usable - 9'890ms},
-        {{.ttl = 10s, .patience = t0 + 3ms}, t0, t0 + 3ms},
-        {wanted(), t0 + 1s, t0 + 1s + 100ms}, // a second round of votes
-    };
-    for (const row& the : rows) {
-        unit::claim_site one;
-        one.acquire(the.wanted);
-        CHECK(one.it.raised_by(one.at(the.now)) == the.by);
-        CHECK(one.it.begin(one.at(the.now)) == the.by);
-        CHECK(one.it.vote_by() == the.by);
-    }
 }
 
 TEST_CASE("claim: what is cut off shows contention, an outage, or slow masters") {

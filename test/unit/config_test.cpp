@@ -8,7 +8,6 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 
 #include <limits>
-#include <variant>
 
 namespace config_test { namespace {
 
@@ -87,9 +86,10 @@ TEST_CASE("an invalid value of the configuration is refused in one sentence, wit
     const std::string letters = "; allowed: letters, digits, '-', '_' and '.'";
     const std::string printable = "; use printable ASCII characters without spaces";
     const std::string once = "; masters[0] is the same server; list each server once";
-    constexpr double endless = std::numeric_limits<double>::infinity();
     constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
     const std::string factor = "; allowed: 0 to 0.5";
+    const std::string nul("x\0y", 3);
+    const std::string without = "; write it without NUL characters";
     const struct {
         std::vector<change> changes;
         std::string sentence;
@@ -98,8 +98,6 @@ TEST_CASE("an invalid value of the configuration is refused in one sentence, wit
         {{set(&config::masters, {})}, "masters has 0 entries; allowed: 1 to 32"},
         {{master("redis://a")}, "masters[1] is 'a:6379'" + once},
         {{master("redis://me:s3cret@a:6379/4")}, "masters[1] is 'a:6379/4'" + once},
-        {{master("rediss://a")}, "masters[1] is 'a:6379'" + once},
-        {{master("redis://a:6380")}, ""},
         {{set(&config::masters, {"unix:///one", "unix:///one?db=3"})},
          "masters[1] is '/one?db=3'" + once},
         {{set(&config::masters, {"unix:///one", "unix:///two", "redis://one"})}, ""},
@@ -109,7 +107,6 @@ TEST_CASE("an invalid value of the configuration is refused in one sentence, wit
         {{master(&endpoint::host, std::string(256, 'h'))},
          "masters[1].host has 256 characters; allowed: 1 to 255"},
         {{master(&endpoint::port, 0)}, "masters[1].port is 0; allowed: 1 to 65535"},
-        {{master(&endpoint::database, -1)}, "masters[1].database is -1; allowed: 0 to 65535"},
         {{master(&endpoint::database, 65'536)},
          "masters[1].database is 65536; allowed: 0 to 65535"},
         {{master(&endpoint::username, "me"), master(&endpoint::password, "")},
@@ -118,15 +115,9 @@ TEST_CASE("an invalid value of the configuration is refused in one sentence, wit
         {{socket("relative")}, "masters[1].path is 'relative'; write an absolute path"},
         {{socket("/" + std::string(107, 'p'))},
          "masters[1].path has 108 bytes; allowed: 1 to 107, as an absolute path"},
-        {{socket("/" + std::string(106, 'p'))}, ""},
         {{master(&endpoint::name, "a b")}, "masters[1].name is 'a b'" + letters},
-        {{master(&endpoint::name, "a/b")}, "masters[1].name is 'a/b'" + letters},
-        {{master(&endpoint::name, "a,b")}, "masters[1].name is 'a,b'" + letters},
-        {{master(&endpoint::name, "a:1")}, "masters[1].name is 'a:1'" + letters},
-        {{master(&endpoint::name, "\xc3\xa9")}, "masters[1].name is '\xc3\xa9'" + letters},
         {{master(&endpoint::name, std::string(65, 'a'))},
          "masters[1].name has 65 characters; allowed: 1 to 64"},
-        {{master(&endpoint::name, std::string(64, 'a'))}, ""},
         {{master(&endpoint::name, "Lock-1_b.example")}, ""},
         // Enumerations.
         {{set(&config::protocol, protocol(77))}, "protocol is 77" + of(1)},
@@ -139,33 +130,33 @@ TEST_CASE("an invalid value of the configuration is refused in one sentence, wit
          "reconnect_delay_max is 2000 ms; allowed: 2001 ms to 3600000 ms"},
         {{set(&config::clock_drift_factor, -0.001)}, "clock_drift_factor is -0.001" + factor},
         {{set(&config::clock_drift_factor, 0.501)}, "clock_drift_factor is 0.501" + factor},
-        {{set(&config::clock_drift_factor, endless)}, "clock_drift_factor is inf" + factor},
         {{set(&config::clock_drift_factor, nothing)}, "clock_drift_factor is nan" + factor},
-        {{set(&config::clock_drift_factor, 0)}, ""},
         {{set(&config::clock_drift_factor, 0.5)}, ""},
         // Texts.
         {{set(&config::key_prefix, std::string(257, 'x'))},
          "key_prefix has 257 bytes; allowed: 0 to 256"},
-        {{set(&config::key_prefix, std::string(256, 'x'))}, ""},
         {{set(&config::key_prefix, "")}, ""},
         {{set(&config::client_name, "a b")}, "client_name is 'a b'" + printable},
-        {{set(&config::client_name, "a\n")}, "client_name is 'a\\x0a'" + printable},
         {{set(&config::client_name, std::string("a\0b", 3))},
          "client_name is 'a\\x00b'" + printable},
-        {{set(&config::client_name, "\x7f")}, "client_name is '\\x7f'" + printable},
         {{set(&config::client_name, "\xc3\xa4")}, "client_name is '\xc3\xa4'" + printable},
-        {{set(&config::client_name, "")}, ""},
         {{set(&config::client_name, "app-1~!")}, ""},
         // Credentials and certificates come in pairs.
         {{set(&config::username, "me")}, "username is 'me'; a user needs a password"},
         {{set(&config::password, "s3cret"), set(&config::password_file, "x")},
          "password_file is 'x'; set it or the password, not both"},
         {{set(&config::username, "x"), set(&config::password_file, "x")}, ""},
-        {{set(&config::password, "s3cret")}, ""},
         {{tls(&tls_options::certificate_file, "c.pem")},
          "tls.private_key_file is empty; a certificate needs its private key"},
         {{tls(&tls_options::private_key_file, "k.pem")},
          "tls.certificate_file is empty; a private key needs its certificate"},
+        // What becomes a C string; a password is sent with its length.
+        {{master(&endpoint::host, nul)}, "masters[1].host is 'x\\x00y'" + without},
+        {{socket("/" + nul)}, "masters[1].path is '/x\\x00y'" + without},
+        {{set(&config::username, nul), set(&config::password, "s3cret")},
+         "username is 'x\\x00y'" + without},
+        {{tls(&tls_options::ca_file, nul)}, "tls.ca_file is 'x\\x00y'" + without},
+        {{set(&config::password, nul)}, ""},
     };
     for (const auto& [changes, sentence] : rows) {
         check_sentence(changed(changes), sentence);
@@ -233,37 +224,6 @@ TEST_CASE("each warning is given, and has a text of its own") {
     CHECK(warnings(changed({set(&config::masters, {"redis://a", "redis://b"})})).size() == 1);
 }
 
-TEST_CASE("a text with a NUL character is refused where a C string is used") {
-    using member = std::string& (*)(config&);
-    struct {
-        std::string_view field;
-        member of;
-    } const texts[] = {
-        {"masters[1].host", [](config& it) -> std::string& { return it.masters[1].host; }},
-        {"masters[1].username", [](config& it) -> std::string& { return it.masters[1].username; }},
-        {"masters[2].path", [](config& it) -> std::string& { return it.masters[2].path; }},
-        {"username", [](config& it) -> std::string& { return it.username; }},
-        {"tls.ca_file", [](config& it) -> std::string& { return it.tls.ca_file; }},
-        {"tls.certificate_file",
-         [](config& it) -> std::string& { return it.tls.certificate_file; }},
-        {"tls.private_key_file",
-         [](config& it) -> std::string& { return it.tls.private_key_file; }},
-        {"tls.server_name", [](config& it) -> std::string& { return it.tls.server_name; }},
-    };
-    config fine = good();
-    fine.masters = {"redis://a", "redis://me:s3cret@b", "unix:///c"};
-    fine.password = std::string("s3cret\0", 7); // is sent with its length
-    fine.tls.certificate_file = fine.tls.private_key_file = "pem";
-    CHECK(detail::check(fine).has_value());
-    for (const auto& text : texts) {
-        config bad = fine;
-        text.of(bad) += std::string("x\0y", 3);
-        const std::string found = refusal(detail::check(bad));
-        CHECK(found.starts_with(std::string(text.field) + " is '"));
-        CHECK(found.ends_with("x\\x00y'; write it without NUL characters"));
-    }
-}
-
 TEST_CASE("settings of TLS without a master that uses it are warned of: a password would be sent "
           "in clear") {
     for (const auto& set : std::vector<std::function<void(tls_options&)>>{
@@ -282,7 +242,6 @@ TEST_CASE("settings of TLS without a master that uses it are warned of: a passwo
 
 TEST_CASE("an invalid option of an acquire is refused in one sentence") {
     using options = acquire_options;
-    constexpr milliseconds least = milliseconds::min() + 1ms; // that itself is the default
     constexpr milliseconds most = milliseconds::max();
     const std::string margins = "; allowed: 0 ms to 10000 ms";
     const std::string holds = " ms or more, or 0 for no limit";
@@ -296,10 +255,8 @@ TEST_CASE("an invalid option of an acquire is refused in one sentence") {
         {{.mode = lock_mode(77)}, "mode is 77" + of(1)},
         // More than the drift of 1 % and 2 ms, rounded up, and the margins; at most max_ttl.
         {{.ttl = 0ms}, "ttl is 0 ms; allowed: 4 ms to 30000 ms"},
-        {{.ttl = -10s}, "ttl is -10000 ms; allowed: 4 ms to 30000 ms"},
         {{.ttl = 3ms}, "ttl is 3 ms; allowed: 4 ms to 30000 ms"},
         {{.ttl = 4ms}, ""},
-        {{.ttl = 5ms}, ""},
         {{.ttl = 30s}, ""},
         {{.ttl = 30'001ms}, "ttl is 30001 ms; allowed: 4 ms to 30000 ms"},
         {{.ttl = most}, "ttl is " + ms(most) + "; allowed: 4 ms to 30000 ms"},
@@ -308,23 +265,14 @@ TEST_CASE("an invalid option of an acquire is refused in one sentence") {
         {{.ttl = 1s, .min_validity = 487ms, .stop_margin = 500ms}, ""},
         {{.min_validity = -1ms}, "min_validity is -1 ms" + margins},
         {{.min_validity = 10'001ms}, "min_validity is 10001 ms" + margins},
-        {{.min_validity = most}, "min_validity is " + ms(most) + margins},
-        {{.min_validity = least}, "min_validity is " + ms(least) + margins},
         {{.min_validity = 9'897ms}, ""}, // the default stop margin is never the reason
         {{.stop_margin = -1ms}, "stop_margin is -1 ms" + margins},
-        {{.stop_margin = 10'001ms}, "stop_margin is 10001 ms" + margins},
-        {{.stop_margin = most}, "stop_margin is " + ms(most) + margins},
-        {{.stop_margin = least}, "stop_margin is " + ms(least) + margins},
         {{.wait = milliseconds(-1)}, "wait is -1 ms; allowed: 0 ms or more"},
         {{.wait = wait_for::forever()}, ""},
-        {{.wait = wait_for::none()}, ""},
         {{.wait = std::chrono::hours::max()}, ""},
-        {{.stop_margin = 0ms, .max_hold = -1ms}, "max_hold is -1 ms; allowed: 1" + holds},
         {{.max_hold = -1ms}, "max_hold is -1 ms; allowed: 1" + holds},
-        {{.max_hold = 1ms}, ""},
         {{.stop_margin = 100ms, .max_hold = 100ms}, "max_hold is 100 ms; allowed: 101" + holds},
         {{.stop_margin = 100ms, .max_hold = 101ms}, ""},
-        {{.stop_margin = 100ms, .max_hold = most}, ""},
         {{.min_validity = 200ms, .stop_margin = 100ms, .max_hold = 200ms},
          "max_hold is 200 ms; allowed: 201" + holds},
     };
@@ -364,51 +312,26 @@ TEST_CASE("what is refused is thrown with the sentence") {
     validate(acquire_options(), good());
 }
 
-TEST_CASE("a resource has a name of one byte to the limit, of any bytes") {
+TEST_CASE("the limits of a resource's name, of a secret and of an extension are in the refusal") {
+    const auto resource = [](std::size_t size) {
+        return refusal(detail::check_resource(std::string(size, '\0')));
+    };
+    CHECK(resource(0) == "resource has 0 bytes; allowed: 1 to 1024");
+    CHECK(resource(1025) == "resource has 1025 bytes; allowed: 1 to 1024");
+    CHECK(resource(1024).empty());
     CHECK(
-        to_string(detail::check_resource("").error())
-        == "resource has 0 bytes; allowed: 1 to 1024");
-    CHECK(
-        to_string(detail::check_resource(std::string(1025, 'x')).error())
-        == "resource has 1025 bytes; allowed: 1 to 1024");
-    CHECK(detail::check_resource(std::string(1024, 'x')).has_value());
-    CHECK(detail::check_resource(std::string_view("\0\xff\n", 3)).has_value());
-}
-
-TEST_CASE("an extension's ttl is checked as an acquire's is") {
-    CHECK(detail::check_extension(30s, good(), 30s).has_value());
-    CHECK(detail::check_extension(4ms, good(), 30s).has_value());
-    for (const milliseconds bad : {30'001ms, 3ms, -1ms}) {
-        const detail::validation found = detail::check_extension(bad, good(), 30s);
-        REQUIRE(!found);
-        CHECK(found.error().field == "ttl");
-        CHECK(found.error().value == detail::setting_value(bad));
-        CHECK(found.error().minimum == detail::setting_value(4ms));
-        CHECK(found.error().maximum == detail::setting_value(milliseconds(30s)));
-    }
-}
-
-TEST_CASE("an invalid value is a member, its value and its limits, or the rule") {
-    const detail::validation large =
-        detail::check(changed({set(&config::clock_drift_factor, 0.75)}));
-    REQUIRE(!large);
-    CHECK(large.error().field == "clock_drift_factor");
-    CHECK(std::get<double>(large.error().value) == 0.75);
-    CHECK(std::get<double>(large.error().maximum) == 0.5);
-    const detail::validation spaces = detail::check(changed({set(&config::client_name, "a b")}));
-    REQUIRE(!spaces);
-    CHECK(std::get<std::string>(spaces.error().value) == "a b");
-    CHECK(std::holds_alternative<std::monostate>(spaces.error().minimum));
-    CHECK(
-        to_string(spaces.error())
-        == "client_name is 'a b'; use printable ASCII characters without spaces");
-    const detail::validation token = detail::check_secret("s3cret");
-    REQUIRE(!token);
-    CHECK(
-        to_string(token.error())
+        refusal(detail::check_secret("s3cret"))
         == "secret has 6 characters; allowed: 40, all of them hexadecimal digits in lower case");
-    CHECK(detail::check_secret(std::string(40, 'a')).has_value());
-    CHECK(!detail::check_secret(std::string(40, 'A')));
+    CHECK(refusal(detail::check_secret(std::string(40, 'a'))).empty());
+    CHECK(!refusal(detail::check_secret(std::string(40, 'A'))).empty());
+    for (const milliseconds bad : {3ms, 30'001ms}) {
+        CHECK(
+            refusal(detail::check_extension(bad, good(), 30s))
+            == "ttl is " + ms(bad) + "; allowed: 4 ms to 30000 ms");
+    }
+    for (const milliseconds fine : {milliseconds(4ms), milliseconds(30s)}) {
+        CHECK(refusal(detail::check_extension(fine, good(), 30s)).empty());
+    }
 }
 
 TEST_CASE("a configuration becomes the engine's settings") {

@@ -25,21 +25,16 @@ struct connection_site : core::connection_events, core::receiver {
     void replied(const core::arrival& at, const core::reply* got) override {
         if (got != nullptr) {
             replies.emplace_back(at.command.subject.index, std::string(got->text));
-            sent_at.push_back(at.sent);
         } else {
-            up_when_dropped = up_when_dropped || link.up();
             drops.push_back(at.command.subject.index);
         }
     }
     void usual_reply(const core::arrival& at, std::uint64_t locks) override {
         grants.emplace_back(at.command.replies, locks);
-        sent_at.push_back(at.sent);
     }
-    void clock_stepped(std::size_t, std::chrono::microseconds by, time_point) override {
-        steps.push_back(by);
-    }
+    void clock_stepped(std::size_t, std::chrono::microseconds, time_point) override {}
     void random(std::span<unsigned char> out) override { std::ranges::fill(out, ++drawn); }
-    void noted(std::size_t, std::string_view text) override { notes.emplace_back(text); }
+    void noted(std::size_t, std::string_view) override {}
 
     /// Begins or repeats an introduction: what `written` returns, and its reply.
     lines introduction() const {
@@ -89,15 +84,6 @@ struct connection_site : core::connection_events, core::receiver {
             now);
     }
 
-    /// The server will not have a command said this way.
-    void refuse(core::command_kind kind, core::command_variant how) {
-        core::reply refusal;
-        refusal.type = core::reply_type::error;
-        refusal.text = "NOPERM this user has no permissions";
-        const core::sent_command command{.kind = kind, .how = how};
-        link.learn(command, refusal, core::read_remove(refusal, how));
-    }
-
     core::settings rules;
     virtual_master server;
     core::jitter chance{1};
@@ -105,13 +91,9 @@ struct connection_site : core::connection_events, core::receiver {
     int opens = 0;
     int closes = 0;
     int changes = 0;
-    bool up_when_dropped = false;
     std::vector<std::pair<std::uint32_t, std::string>> replies;
     std::vector<std::pair<int, std::uint64_t>> grants; // replies outstanding, then the locks
-    std::vector<time_point> sent_at;
     std::vector<std::uint32_t> drops;
-    std::vector<std::string> notes;
-    std::vector<std::chrono::microseconds> steps;
     unsigned char drawn = 0; // random bytes
     core::membership members{rules};
     core::connection link{0, rules, members, *this, chance};

@@ -18,34 +18,6 @@ settings with_credentials(std::string user, std::string password, int database, 
     return rules;
 }
 
-TEST_CASE("a connection does nothing before it is started, and opens once") {
-    connection_site it;
-    CHECK(it.link.next_due() == forever);
-    CHECK(it.opens == 0);
-    it.link.start(it.now);
-    it.link.start(it.now);
-    CHECK(it.opens == 1);
-    CHECK(it.link.connecting());
-    CHECK(!it.link.up());
-    CHECK(it.link.why_down() == "not connected yet");
-}
-
-TEST_CASE("a connection introduces itself in one piece, then is up") {
-    connection_site it;
-    it.link.start(it.now);
-    it.link.opened(it.now);
-    CHECK(!it.link.up());
-    CHECK(it.written() == it.introduction());
-    it.reply_to_introduction();
-    CHECK(it.link.up());
-    CHECK(!it.link.connecting());
-    CHECK(it.link.why_down().empty());
-    CHECK(it.link.info().run_id == "abc");
-    CHECK(it.changes == 1);
-    CHECK(it.link.counters().connects == 1);
-    CHECK(it.link.counters().disconnects == 0);
-}
-
 TEST_CASE("user, password, database and name come before everything else") {
     const std::string rest = "EVAL return 1 0";
     const auto introduction = [&](const settings& rules) {
@@ -92,13 +64,6 @@ TEST_CASE(
         CHECK(it.link.next_due() > it.now);
         CHECK(it.link.next_due() <= it.now + 150ms);
     }
-}
-
-TEST_CASE("a refused name does not matter") {
-    connection_site it(with_credentials("", "", 0, "app"));
-    it.server.replies["CLIENT"] = "-NOPERM no permissions\r\n";
-    it.bring_up();
-    CHECK(it.link.up());
 }
 
 TEST_CASE("plain: a server that took another's place is quarantined, however long it has been up") {
@@ -168,19 +133,6 @@ TEST_CASE("news of a socket that is closed already changes nothing") {
     CHECK(it.changes == changes);
     CHECK(it.link.why_down() == "reset");
     CHECK(it.link.output().empty());
-}
-
-TEST_CASE("replies match commands first in, first out") {
-    up_site it;
-    for (std::uint32_t name = 0; name < 5; ++name) {
-        it.send(name);
-        it.now += 1ms;
-    }
-    it.hear("+a\r\n+b\r\n-c");
-    it.hear("\r\n$1\r\nd\r\n$1\r\ne\r\n");
-    using answers = std::vector<std::pair<std::uint32_t, std::string>>;
-    CHECK(it.replies == answers{{0, "a"}, {1, "b"}, {2, "c"}, {3, "d"}, {4, "e"}});
-    CHECK(it.sent_at[4] - it.sent_at[0] == 4ms);
 }
 
 TEST_CASE("a certificate counts for what was sent under the same record") {
@@ -269,67 +221,6 @@ TEST_CASE("garbage takes the connection down, and what it owed is unknown") {
     CHECK(it.link.up()); // nothing of the garbage is left
 }
 
-TEST_CASE(
-    "commands in flight are reported dropped exactly once, in order, by a link that is down") {
-    up_site it;
-    for (std::uint32_t name = 0; name < 4; ++name) {
-        it.send(name);
-    }
-    it.hear("+OK\r\n");
-    it.link.closed("reset", it.now);
-    CHECK(it.drops == std::vector<std::uint32_t>{1, 2, 3});
-    CHECK(!it.up_when_dropped);
-    it.link.closed("reset", it.now);
-    it.link.stop("stopped", it.now);
-    CHECK(it.drops.size() == 3);
-    CHECK(it.link.output().empty());
-    CHECK(it.link.next_due() == forever);
-    CHECK(it.link.why_down() == "stopped");
-}
-
-TEST_CASE("a command's mark is passed when its last byte is written") {
-    up_site it;
-    const std::uint64_t first = it.link.send("1234", {.subject = {1, 1}}, it.now);
-    const std::uint64_t second = it.link.send("567", {.subject = {2, 1}}, it.now);
-    CHECK(second - first == 3);
-    CHECK(it.link.written_mark() < first);
-    it.link.written(3);
-    CHECK(it.link.written_mark() < first);
-    it.link.written(1);
-    CHECK(it.link.written_mark() == first);
-    it.link.written(3);
-    CHECK(it.link.written_mark() == second);
-}
-
-TEST_CASE("a master is asked to introduce itself again once, however many errors say so") {
-    up_site it;
-    it.written();
-    it.link.introduce_again(it.now);
-    it.link.introduce_again(it.now);
-    CHECK(it.written() == it.introduction());
-    it.server.info_overrides["loading"] = "1";
-    it.reply_to_introduction();
-    CHECK(it.link.up());
-    CHECK(!it.link.judgement().fit);
-    it.link.introduce_again(it.now);
-    CHECK(it.written() == it.introduction());
-}
-
-TEST_CASE("a step that was taken down stays taken until the connection is a new one") {
-    connection_site it;
-    it.bring_up();
-    CHECK(it.link.commands().evalsha);
-    it.refuse(command_kind::remove, command_variant::evalsha);
-    CHECK(!it.link.commands().evalsha);
-    it.link.introduce_again(it.now);
-    it.reply_to_introduction();
-    CHECK(!it.link.commands().evalsha);
-    it.link.closed("reset", it.now);
-    it.wait(2s);
-    it.introduce();
-    CHECK(it.link.commands().evalsha);
-}
-
 TEST_CASE("a master that lags too far is overloaded") {
     up_site it;
     for (std::size_t i = 0; i < connection::in_flight_max; ++i) {
@@ -339,36 +230,6 @@ TEST_CASE("a master that lags too far is overloaded") {
     CHECK(it.link.overloaded());
     it.hear("+OK\r\n");
     CHECK(!it.link.overloaded());
-}
-
-TEST_CASE("no password and no reply of AUTH is noted") {
-    connection_site it(with_credentials("me", "s3cret", 0, ""));
-    it.server.password = "another";
-    it.bring_up();
-    for (const std::string& note : it.notes) {
-        CHECK(note.find("s3cret") == std::string::npos);
-    }
-    CHECK(it.link.why_down().find("s3cret") == std::string::npos);
-}
-
-TEST_CASE("a server that refuses EVALSHA for readers and their waiters gets the text") {
-    for (const redlock::core::lock_form form :
-         {lock_form::exclusive, lock_form::all, lock_form::shared, lock_form::announced}) {
-        up_site it;
-        const sent_command command{
-            .kind = command_kind::remove, .how = command_variant::evalsha, .form = form};
-        reply answered;
-        answered.type = reply_type::error;
-        const auto learn = [&](std::string_view text) {
-            answered.text = text;
-            it.link.learn(command, answered, read_remove(answered, command_variant::evalsha));
-        };
-        learn("NOSCRIPT No matching script. Please use EVAL.");
-        CHECK(it.link.commands().evalsha);
-        learn("NOPERM this user has no permissions to run the 'evalsha' command");
-        CHECK(!it.link.commands().evalsha);
-        CHECK(it.link.commands().of(form, command_kind::remove) == command_variant::eval);
-    }
 }
 
 TEST_CASE("a script for several locks is learned for each kind of call by itself") {
@@ -426,58 +287,6 @@ TEST_CASE("a script for several locks is learned for each kind of call by itself
     }
 }
 
-TEST_CASE("a call for several locks and a script for one are learned by themselves") {
-    up_site it;
-    reply done;
-    done.type = reply_type::array;
-    for (const command_kind kind :
-         {command_kind::acquire, command_kind::remove, command_kind::extend}) {
-        it.link.learn({.kind = kind, .how = command_variant::eval}, done, {});
-        CHECK(it.link.commands().of_frame(kind) == command_variant::eval);
-    }
-    const server_capabilities taught = it.link.commands();
-    it.link.learn(
-        {.kind = command_kind::remove, .how = command_variant::eval, .in_frame = true}, done, {});
-    CHECK(it.link.commands().of_frame(command_kind::remove) == command_variant::evalsha);
-    constexpr auto form = lock_form::exclusive;
-    CHECK(
-        it.link.commands().of(form, command_kind::remove) == taught.of(form, command_kind::remove));
-}
-
-TEST_CASE("what was written to the socket before is not counted for the next one") {
-    up_site it;
-    it.link.closed("reset", it.now);
-    it.link.written(100); // told late
-    it.wait(2s);
-    it.introduce();
-    const std::uint64_t mark = it.link.send("1234", {.subject = {1, 1}}, it.now);
-    CHECK(it.link.written_mark() < mark);
-    it.link.written(4);
-    CHECK(it.link.written_mark() == mark);
-}
-
-TEST_CASE("a handshake names the record, the server, and what it was promoted from") {
-    settings rules = unit::settings_for(1);
-    rules.protocol = redlock::protocol::guarded;
-    rules.record_key = "p::epoch";
-    rules.quarantine = true;
-    const std::string quarantine = std::to_string(rules.quarantine_time().count());
-    for (const std::string promoted : {"", "5a49bb1bd1a3e9033a8af5c5ac17f1b18505144c"}) {
-        connection_site it(rules);
-        it.link.start(it.now);
-        it.link.opened(it.now);
-        CHECK(it.written() == it.introduction());
-        const std::string info = "run_id:abc\r\nrole:master\r\nuptime_in_seconds:1000\r\n"
-                                 + (promoted.empty() ? "" : "master_replid2:" + promoted + "\r\n");
-        it.hear("$" + std::to_string(info.size()) + "\r\n" + info + "\r\n" + unit::three(-1, 0, 0));
-        const lines told = it.written();
-        REQUIRE(told.size() == 1);
-        CHECK(told[0].ends_with(
-            " 1 p::epoch abc " + (promoted.empty() ? "-" : promoted) + " " + quarantine
-            + " 0 01010101010101010101010101010101"));
-    }
-}
-
 TEST_CASE("a replica gets no handshake, whatever the connection before it was about to send") {
     connection_site it(unit::guarded_settings_for(1));
     it.link.start(it.now);
@@ -490,32 +299,6 @@ TEST_CASE("a replica gets no handshake, whatever the connection before it was ab
     it.written();
     it.reply_to_introduction();
     CHECK(it.link.up());
-    CHECK(it.written().empty());
-}
-
-TEST_CASE("a server whose clock is found stepped during a handshake gets another handshake") {
-    settings rules = unit::settings_for(1);
-    rules.protocol = redlock::protocol::guarded;
-    rules.record_key = "p::epoch";
-    rules.quarantine = true;
-    connection_site it(rules);
-    const std::string shaken = unit::handshake_reply(0, 0);
-    it.bring_up();
-    it.hear(shaken);
-    REQUIRE(it.link.judgement().fit);
-    it.written();
-    it.link.introduce_again(it.now);
-    it.reply_to_introduction();
-    it.written();
-    it.link.restart_memory(it.now); // the handshake has left, and says nothing of it
-    CHECK(it.written().empty());
-    it.hear(shaken);
-    CHECK(it.written() == it.introduction());
-    it.reply_to_introduction();
-    const lines told = it.written();
-    REQUIRE(told.size() == 1);
-    CHECK(told[0].ends_with(" 1 " + std::string("03030303030303030303030303030303")));
-    it.hear(shaken);
     CHECK(it.written().empty());
 }
 

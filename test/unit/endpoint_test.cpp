@@ -44,35 +44,17 @@ TEST_CASE("a URL says how to reach a master") {
     CHECK(socket.database == 3);
     CHECK(socket.username.empty());
     CHECK(socket.password == "s3cret");
-}
 
-TEST_CASE("the limits of a URL's numbers are accepted") {
-    CHECK(endpoint("redis://h:1/0").port == 1);
     CHECK(endpoint("redis://h:65535/65535").port == 65535);
     CHECK(endpoint("redis://h:65535/65535").database == 65535);
-    CHECK(endpoint("redis://h/").database == 0);
-    CHECK(endpoint("unix:///s").database == 0);
     CHECK(endpoint("unix:///s?db=65535").database == 65535);
-}
-
-TEST_CASE("addresses may be of either version") {
-    CHECK(endpoint("redis://127.0.0.1:7000").host == "127.0.0.1");
-    CHECK(endpoint("redis://[::1]:7000/1").host == "::1");
-    CHECK(endpoint("redis://[fe80::1]").host == "fe80::1");
-}
-
-TEST_CASE("special characters in user and password are percent-encoded") {
+    CHECK(endpoint("redis://127.0.0.1:1/").host == "127.0.0.1");
+    CHECK(endpoint("redis://[fe80::1]:7000/1").host == "fe80::1");
     const endpoint odd("redis://m%3Ae:p%40ss%2Fw%3Aord%23%3F%25@h");
     CHECK(odd.username == "m:e");
     CHECK(odd.password == "p@ss/w:ord#?%");
-    CHECK(odd.host == "h");
     CHECK(endpoint("redis://:a:b@h").password == "a:b");
-}
-
-TEST_CASE("an endpoint is made from every kind of string") {
-    const std::string text = "redis://h:7";
-    CHECK(endpoint(text) == endpoint(text.c_str()));
-    CHECK(endpoint(text) == endpoint(std::string_view(text)));
+    CHECK(endpoint("redis://:@h") == endpoint("redis://h"));
 }
 
 TEST_CASE("a malformed URL is refused with what is wrong and with what is allowed") {
@@ -83,48 +65,30 @@ TEST_CASE("a malformed URL is refused with what is wrong and with what is allowe
     } const urls[] = {
         {"", "''", "expected redis://"},
         {"localhost:6379", "localhost", ""},
-        {"127.0.0.1:6379", "127.0.0.1:6379", "expected redis://"},
-        {"redis://h:99999999999", "", "1 to 65535"},
         {"redis://h:65536", "65536", "1 to 65535"},
         {"redis://h:0", "'0'", "1 to 65535"},
         {"redis://h:1:2", "", ""}, // Boost.URL 1.81 takes it for host h, port 1
         {"redis://h/x", "'x'", "0 to 65535"},
-        {"redis://h/-1", "'-1'", "0 to 65535"},
-        {"redis://h/65536", "65536", "0 to 65535"},
         {"redis://h/1/2", "'1/2'", "0 to 65535"},
-        {"redis://h/1.5", "'1.5'", "0 to 65535"},
-        {"redis:// h", "", "expected redis://"},
         {"redis://", "", "host is missing"},
-        {"redis://:7000", "", "host is missing"},
-        {"redis:///1", "", "host is missing"},
         {"redis:h", "", "redis://host:6379/0"},
         {"redis://a redis://b", "", "two URLs in one"},
         {"redis://a:1,rediss://b:2", "", "two URLs in one"},
-        {"redis://a;unix:///b", "", "two URLs in one"},
         {"redis://m%3Ax", "", "character that is not allowed in names"},
         {"http://h", "'http'", "redis, rediss or unix"},
-        {"redis+tls://h", "redis+tls", "redis, rediss or unix"},
         {"redis://h#1", "#", "no meaning"},
         {"redis://me@h", "", "user:password"},
         {"redis://h?db=1", "'db'", "path"},
-        {"redis://h/1?timeout=3", "timeout", "path"},
         {"unix://h/s", "h", "three slashes"},
-        {"unix://h:1/s", "h", "three slashes"},
         {"unix://", "", "path of the socket is missing"},
-        {"unix:///", "", "path of the socket is missing"},
         {"unix:///s%00", "s%00", "the path of the socket has a NUL character"},
         {"redis://m%00e:s3cret@h", "redis://...@...", "the user has a NUL character"},
         {"redis://h%00", "h%00", "the host has a character that is not allowed in names"},
         {"unix:///s?db=x", "'x'", "0 to 65535"},
-        {"unix:///s?db=", "''", "0 to 65535"},
-        {"unix:///s?db=70000", "70000", "0 to 65535"},
         {"redis://a?name=", "empty", "name"},
         {"redis://a?name=b c", "the name has", "letters, digits, '-', '_' and '.'"},
         {"redis://a/1?name=%zz", "the name has", "letters, digits, '-', '_' and '.'"},
-        {"redis:// a?name=b", "not a URL", "expected redis://"},
-        {"redis://a?surname=b c", "not a URL", "expected redis://"},
         {"redis://a?name=b&name=c", "more than one", "name"},
-        {"unix:///s?DB=1", "'DB'", "allowed: db, name"},
         {"unix:///s?db=1&mode=2", "'mode'", "allowed: db, name"},
     };
     for (const auto& one : urls) {
@@ -139,77 +103,44 @@ TEST_CASE("a malformed URL is refused with what is wrong and with what is allowe
 TEST_CASE("a long value is cut in the message") {
     const std::string longest(5'000, 'a');
     for (const std::string& url :
-         {longest,
-          "redis://" + longest + "/x",
-          "redis://h/" + longest,
-          longest + "://h",
-          "redis://h?" + longest + "=1",
-          "redis://h:" + std::string(5'000, '1')}) {
+         {longest, "redis://h/" + longest, "redis://h:" + std::string(5'000, '1')}) {
         const std::string why = refusal(url);
         CHECK(why.size() < 500);
         CHECK(mentions(why, "..."));
     }
 }
 
-TEST_CASE("the user without a password may be one with an empty one") {
-    CHECK(refusal("redis://h:6379") == "");
-    CHECK(refusal("redis://:@h") == "");
-    CHECK(!refusal("redis://me@h").empty());
-}
-
 TEST_CASE("no malformed URL brings its password into the message") {
     for (const std::string_view url : {
              "redis://me:s3cret@h:bad",
              "redis://me:s3cret@",
-             "redis://me:s3cret@h/x",
              "redis://me:s3cret@h?x=1",
-             "redis://me:s3cret@h#f",
              "http://me:s3cret@h",
-             "redis://me:s3cret@h:0",
              "redis://me:s3cret@ h",
              "unix://me:s3cret@h/s",
-             "unix://me:s3cret@",
-             "unix://me:s3cret@/s?x=1",
              "unix://me:s3cret@/s?db=x",
              "redis:/me:s3cret@h",
-             "redis:me:s3cret@h",
              "me:s3cret@h",
-             ":s3cret@h:6379",
-             "//me:s3cret@h",
-             "redis//me:s3cret@h",
              // Unescaped in the password.
              "redis://me:s3cret@x@h",
-             "redis://me:x@s3cret@h",
              "redis://me:s3cret/x@h",
-             "redis://me:x/s3cret@h",
              "redis://me:s3cret#x@h",
-             "redis://me:x#s3cret@h",
              "redis://me:s3cret?x@h",
-             "redis://me:x?s3cret@h",
              "redis://me:s3cret%@h",
              "redis://me:%s3cret@h",
              "redis://me:s3cret x@h",
              "redis://me:[s3cret]@h",
              // ... where what stands before it looks like a port, so that the rest is a path.
              "redis://me:12/s3cret@h",
-             "redis://me:12?s3cret@h",
-             "redis://me:12#s3cret@h",
-             "redis://me:/s3cret@h",
-             "redis://me:1/s3cret@h/0",
              "redis://me:1?a=s3cret@h",
-             "unix://:1/s3cret@/s",
              // A password that is given as an option, as other clients have it.
              "redis://h?password=s3cret",
-             "redis://h/0?user=me&password=s3cret",
              "unix:///s?password=s3cret",
-             "unix:///s?db=0&pass=s3cret",
              // A password that looks like a name.
              "redis://:x?name=s3cret y@h",
-             "redis://me:x?name=s3cret y",
              // A list of them in one.
              "redis://h,redis://me:s3cret@h",
              "redis://me:s3cret@h redis://h",
-             "redis://:s3cret redis://h",
              "redis://h;redis://:s3cret",
              // What fuzzing found.
              "unix:s3cret@/run/s",
@@ -217,10 +148,7 @@ TEST_CASE("no malformed URL brings its password into the message") {
              "redis://[::1]:70nix::s3cret@//x",
              // The '@' is encoded or forgotten.
              "redis://me:s3cret%40h",
-             "redis://:s3cret",
              "redis://me:s3cret",
-             "redis://:s3cret/0",
-             "redis://me:s3cret%40h:6379/0",
          }) {
         CAPTURE(url);
         const std::string why = refusal(url);

@@ -9,7 +9,6 @@ using namespace redlock;
 using namespace redlock::core;
 
 constexpr time_point now{1000s};
-constexpr time_point before = now - 1s;
 constexpr time_point lasts = now + 3s;    // what was confirmed before this round
 constexpr time_point extended = now + 9s; // what is confirmed in it
 
@@ -46,45 +45,6 @@ TEST_CASE("an ineligible master does not block, as its vote may be another owner
     CHECK(rule({that(kept), that(kept), that(ineligible, lasts)}) == ruling::won);
 }
 
-TEST_CASE("a confirmed vote counts and blocks, and never less than before") {
-    vote_term one;
-    CHECK(one.until() == never);
-    CHECK(one.blocks_until() == never);
-    one.confirm(lasts);
-    CHECK(one.until() == lasts);
-    CHECK(one.blocks_until() == lasts);
-    one.confirm(before);
-    CHECK(one.until() == lasts);
-    CHECK(one.blocks_until() == lasts);
-}
-
-TEST_CASE("a master that may have forgotten a key goes on blocking") {
-    vote_term one;
-    one.confirm(lasts);
-    one.forget();
-    CHECK(one.until() == never);
-    CHECK(one.blocks_until() == lasts);
-    one.confirm(before); // created again, for a shorter time
-    CHECK(one.until() == before);
-    CHECK(one.blocks_until() == before);
-}
-
-TEST_CASE("a key that is gone before its time was removed silently") {
-    vote_term one;
-    CHECK(!one.remove(now)); // it has never been there
-    one.confirm(now);
-    CHECK(!one.remove(now)); // it has expired
-    CHECK(one.until() == never);
-    CHECK(one.blocks_until() == never);
-    one.confirm(now + 1ns);
-    CHECK(one.remove(now));
-    CHECK(one.until() == never);
-    CHECK(one.blocks_until() == never);
-    one.confirm(lasts);
-    one.forget();
-    CHECK(one.remove(now)); // it was to vote for nobody
-}
-
 TEST_CASE("a key is healed while nobody else can have had a majority") {
     // N - q + 1 of N: two of three, two of four, three of five, one of one.
     CHECK(rule({that(kept), that(unknown, lasts), that(missing)}) == ruling::heal);
@@ -105,30 +65,6 @@ TEST_CASE("a key is healed while nobody else can have had a majority") {
         rule({that(kept), that(quarantined), that(unknown, lasts), that(missing), that(foreign)})
         == ruling::heal);
     CHECK(rule({that(missing)}) == ruling::failed);
-}
-
-TEST_CASE("after a silent removal a round is won by keys that are there, and by no heal") {
-    CHECK(rule({that(kept), that(kept), that(missing)}, true) == ruling::won);
-    CHECK(rule({that(kept), that(unknown, lasts), that(missing)}, true) == ruling::failed);
-    CHECK(rule({that(kept), that(quarantined), that(missing)}, true) == ruling::failed);
-    CHECK(rule({that(kept), that(kept), that(missing), that(missing)}, true) == ruling::failed);
-}
-
-TEST_CASE("the answers to HEAL are votes of the round, and it is judged once") {
-    CHECK(rule({that(kept), that(unknown, lasts), that(pending)}, false, true) == ruling::open);
-    CHECK(rule({that(kept), that(unknown, lasts), that(healed)}, false, true) == ruling::won);
-    CHECK(rule({that(kept), that(unknown, lasts), that(unknown)}, false, true) == ruling::failed);
-    CHECK(rule({that(kept), that(unknown, lasts), that(missing)}, false, true) == ruling::failed);
-    // What was healed does not say that nobody else had it in between.
-    CHECK(
-        rule({that(healed), that(kept), that(pending), that(missing), that(pending)}, true, true)
-        == ruling::failed);
-}
-
-TEST_CASE("a silent removal that is seen after the judgement takes it back") {
-    CHECK(rule({that(kept), that(missing), that(pending)}, true, true) == ruling::failed);
-    CHECK(
-        rule({that(kept), that(kept), that(pending), that(missing)}, true, true) == ruling::failed);
 }
 
 // What one master does in a round: its answer to EXTEND, what it answers to HEAL, and whether it
@@ -310,22 +246,6 @@ TEST_CASE("the order in which the answers arrive does not change what becomes of
                 plans.push_back({kinds[rest % 6], plans.size() != 1, confirmed});
             }
             try_all(plans);
-        }
-    }
-}
-
-TEST_CASE("a round never lets a lease go on across a gap in which a majority was free") {
-    // Any minority of the masters that confirmed the key still has it; all others miss it.
-    for (const std::size_t masters : {1U, 3U, 5U, 7U}) {
-        for (std::size_t still = 0; still < quorum_of(masters); ++still) {
-            std::vector<plan> plans(masters, {missing, true, true});
-            std::fill_n(plans.begin(), still, plan{kept, true, true});
-            std::vector<std::size_t> order(masters);
-            std::iota(order.begin(), order.end(), 0U);
-            const outcome got = play(plans, order, false);
-            CHECK(!got.won);
-            CHECK(got.sent_heal.empty());
-            CHECK(nth_largest(got.until, quorum_of(masters)) == never);
         }
     }
 }

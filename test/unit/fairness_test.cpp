@@ -20,10 +20,10 @@ acquire_options in_order(redlock::wait_for wait = redlock::wait_for::forever()) 
     return options;
 }
 
-core::settings with_pushes(std::size_t masters, milliseconds handoff_time = 0ms) {
+core::settings with_pushes(std::size_t masters) {
     core::settings rules = settings_for(masters);
     rules.pushes = true;
-    rules.local_handoff_time = handoff_time;
+    rules.local_handoff_time = 0ms;
     rules.retry_delay_max = 1h; // waiters are woken, or look again by themselves
     return rules;
 }
@@ -119,20 +119,6 @@ TEST_CASE("a free lock costs one question to one master, and its place is given 
     }
 }
 
-TEST_CASE("an acquire without an order, or without waiting, asks no queue") {
-    site it(with_pushes(3));
-    it.enter("another");
-    acquire_options impatient = once();
-    impatient.order = redlock::fairness::fifo;
-    const answer first = it.acquire_now(impatient);
-    CHECK(first.won);
-    it.release(first);
-    acquire_options unordered = in_order();
-    unordered.order = redlock::fairness::none;
-    CHECK(it.acquire_now(unordered).won);
-    CHECK(it.turns() == 0);
-}
-
 TEST_CASE(
     "a waiter that is not first makes no attempt, keeps its place, and goes on when notified") {
     site it(with_pushes(5));
@@ -212,36 +198,6 @@ TEST_CASE("a waiter that goes away leaves the queue") {
     CHECK(it.queue()[0].waiter == "another");
 }
 
-TEST_CASE("the next of a line goes to the end when the one before has the lock") {
-    site it(with_pushes(3, 1h));
-    const std::uint64_t first = it.acquire(in_order(), 10ms);
-    it.enter("another", 1h);
-    const std::uint64_t second = it.acquire(in_order(), 100ms);
-    REQUIRE(it.won(first));
-    REQUIRE(it.queue().size() == 2);
-    CHECK(it.queue()[0].waiter == "another");
-    it.release(it.answered(first), 5s);
-    CHECK(it.answer_to(second) == nullptr); // no handoff past another waiter
-    CHECK(!it.has_key());
-    it.first_leaves();
-    it.told("somebody-left", 5ms);
-    CHECK(it.won(second));
-}
-
-TEST_CASE("a lease passes to the next of a line that is first in the queue") {
-    site it(with_pushes(3, 1h));
-    const std::uint64_t first = it.acquire(in_order(), 10ms);
-    const std::uint64_t second = it.acquire(in_order(), 10ms);
-    const std::size_t before = it.asked();
-    it.release(it.answered(first));
-    CHECK(it.won(second));
-    CHECK(it.asked() == before);
-    it.run_for(10ms);
-    CHECK(it.queue().empty());
-    it.release(it.answered(second));
-    CHECK(it.idle());
-}
-
 TEST_CASE("news that comes while the queue is asked is not lost") {
     site it(with_pushes(3));
     it.hold_everywhere();
@@ -250,26 +206,6 @@ TEST_CASE("news that comes while the queue is asked is not lost") {
     it.told("another-release", 5ms); // brings a question
     it.free_everywhere();            // which was answered before this
     it.told("the-release", 100ms);
-    CHECK(it.won(name));
-}
-
-TEST_CASE("a turn that came before all masters had released the lock is used once they have") {
-    site it(with_pushes(3));
-    for (virtual_master& server : it.masters) {
-        server.put(it.key(), "somebody", it.now() + 10s);
-    }
-    const std::uint64_t name = it.acquire(in_order(), 100ms);
-    it.masters[it.queue_master].drop(it.key());
-    it.paths[it.queue_master].back = 5ms; // the others refuse before it grants
-    it.told("the-release", 15ms);
-    CHECK(!it.won(name));
-    it.free_everywhere();
-    for (std::size_t i = 0; i < 3; ++i) {
-        if (i != it.queue_master) {
-            it.push(i, "p:{r}:free", "the-release");
-        }
-    }
-    it.run_for(50ms);
     CHECK(it.won(name));
 }
 
@@ -292,14 +228,6 @@ TEST_CASE("without its queue the lock is had as ever, and the log says so once")
                 return line.find("not that of arrival: NOPERM this user") != std::string::npos;
             })
         == 1);
-}
-
-TEST_CASE("a script that the queue's master has lost is sent again") {
-    site it(with_pushes(3));
-    it.masters[it.queue_master].forget_scripts();
-    const std::uint64_t name = it.acquire(in_order(), 10ms);
-    CHECK(it.won(name));
-    CHECK(it.masters[it.queue_master].count("EVAL turn") == 1);
 }
 
 TEST_CASE("a queue master that fails is not waited for") {
@@ -332,22 +260,6 @@ TEST_CASE("a queue master that fails is not waited for") {
         }
         CHECK(elsewhere == 1);
     }
-}
-
-TEST_CASE(
-    "with a lock that is held in this process and not at the queue's master nobody is in a hurry") {
-    site it(with_pushes(3));
-    it.masters[it.queue_master].replies["SET"] = "-OOM command not allowed\r\n";
-    const std::uint64_t first = it.acquire(in_order());
-    const std::uint64_t second = it.acquire(in_order(), 50ms);
-    REQUIRE(it.won(first));
-    const std::size_t before = it.turns();
-    it.run_for(3s);
-    CHECK(it.answer_to(second) == nullptr);
-    CHECK(it.turns() - before <= 10);
-    it.masters[it.queue_master].replies.clear();
-    it.release(it.answered(first), 1s);
-    CHECK(it.won(second));
 }
 
 TEST_CASE("an outage is not contention, also with another client first in the queue") {

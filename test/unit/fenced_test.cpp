@@ -71,15 +71,18 @@ TEST_CASE("a guard admits larger and equal tokens, and refuses smaller ones") {
     CHECK(guard.admit(5) == error_code());
     CHECK(guard.admit(4) == errc::stale_token);
     CHECK(guard.highest() == 5);
-    CHECK(guard.admit(9) == error_code());
-    CHECK(guard.admit(5) == errc::stale_token);
+    guard.require(9);
+    const auto error = thrown_by<stale_token_error>([&] { guard.require(5); });
+    CHECK(error.token() == 5);
+    CHECK(error.highest() == 9);
     CHECK(guard.highest() == 9);
     CHECK(guard.admit(fencing_token_max) == error_code());
     CHECK(guard.admit(fencing_token_max - 1) == errc::stale_token);
 }
 
-TEST_CASE("an invalid token is refused and not remembered") {
+TEST_CASE("a guard goes on from what was stored, and remembers no invalid token") {
     fence_guard guard(7);
+    CHECK(guard.admit(6) == errc::stale_token);
     for (const std::uint64_t token : no_tokens) {
         CAPTURE(token);
         CHECK(guard.admit(token) == errc::invalid_argument);
@@ -88,23 +91,6 @@ TEST_CASE("an invalid token is refused and not remembered") {
         CHECK(std::string(error.what()).find(std::to_string(token)) != std::string::npos);
     }
     CHECK(guard.highest() == 7);
-}
-
-TEST_CASE("the throwing form names the token and what was seen") {
-    fence_guard guard;
-    guard.require(23);
-    guard.require(23);
-    const auto error = thrown_by<stale_token_error>([&] { guard.require(17); });
-    CHECK(error.token() == 17);
-    CHECK(error.highest() == 23);
-    guard.require(24);
-    CHECK(guard.highest() == 24);
-}
-
-TEST_CASE("a guard goes on from what was stored") {
-    fence_guard guard(23);
-    CHECK(guard.admit(22) == errc::stale_token);
-    CHECK(guard.admit(23) == error_code());
     CHECK_THROWS_AS(fence_guard(fencing_token_max + 1), std::invalid_argument);
     CHECK_THROWS_AS(fenced<int>(0, fencing_token_max + 1), std::invalid_argument);
 }
@@ -164,15 +150,9 @@ TEST_CASE("a fenced value is written with a token that is not stale, else not at
     CHECK(state.highest() == 5);
 }
 
-TEST_CASE("a fenced value goes on from the token that was stored with it") {
-    fenced<int> state(12, 23);
-    CHECK_THROWS_AS(state.write(22, [](int& n) { n = 0; }), stale_token_error);
-    state.write(23, [](int& n) { ++n; });
-    CHECK(state.get() == 13);
-}
-
 TEST_CASE("a change that throws has shown its token, and what it threw comes through") {
-    fenced<int> state(1);
+    fenced<int> state(1, 7); // the token that was stored with it
+    CHECK_THROWS_AS(state.write(6, [](int& n) { n = 0; }), stale_token_error);
     CHECK_THROWS_AS(
         state.write(8, [](int&) { throw std::runtime_error("no"); }), std::runtime_error);
     CHECK(state.get() == 1);
@@ -182,41 +162,23 @@ TEST_CASE("a change that throws has shown its token, and what it threw comes thr
 }
 
 TEST_CASE("several threads write a fenced value in the order of their tokens") {
-    constexpr std::size_t threads = 4;
-    constexpr std::uint64_t rounds = 5'000;
+    constexpr std::uint64_t last = 20'000;
     fenced<std::vector<std::uint64_t>> log;
-    std::vector<std::uint64_t> accepted(threads);
-    std::atomic<int> inside = 0;
-    std::atomic<int> overlaps = 0;
-    in_threads(threads, [&](std::size_t me) {
-        for (std::uint64_t i = 0; i < rounds; ++i) {
-            const std::uint64_t token = 1 + i * threads + me;
+    in_threads(4, [&](std::size_t me) {
+        for (std::uint64_t token = 1 + me; token <= last; token += 4) {
             try {
                 log.write(token, [&](std::vector<std::uint64_t>& entries) {
-                    overlaps += inside++ != 0 ? 1 : 0;
                     entries.push_back(token);
                     std::this_thread::yield(); // to a thread that would come in
-                    --inside;
                 });
-                ++accepted[me];
             } catch (const stale_token_error&) { // a later owner has written: as it should be
             }
         }
     });
     const std::vector<std::uint64_t> entries = log.get();
-    std::uint64_t sum = 0;
-    for (const std::uint64_t count : accepted) {
-        sum += count;
-    }
-    CHECK(entries.size() == sum);
-    CHECK(overlaps == 0);
-    std::size_t out_of_order = 0;
-    for (std::size_t i = 1; i < entries.size(); ++i) {
-        out_of_order += entries[i] < entries[i - 1] ? 1 : 0;
-    }
-    CHECK(out_of_order == 0);
+    CHECK(std::ranges::is_sorted(entries));
     REQUIRE(!entries.empty());
-    CHECK(entries.back() == rounds * threads); // the largest can never be stale
+    CHECK(entries.back() == last); // the largest can never be stale
 }
 
 TEST_CASE("a fence lies next to its key, under the same hash tag") {
@@ -254,14 +216,7 @@ TEST_CASE("the words of a fenced SET") {
     CHECK(save.eval(1, bytes).back() == bytes);
 }
 
-TEST_CASE("several keys may share a fence, but the fence is not one of them") {
-    const fence_key fence{"{7}:fence"};
-    CHECK(fenced_set("{7}:a", fence).fence() == fenced_set("{7}:b", fence).fence());
-    CHECK(fenced_set("{7}:a", fence).eval(1, "x")[4] == "{7}:a");
-    CHECK_THROWS_AS(fenced_set("{7}:fence", fence), std::invalid_argument);
-}
-
-TEST_CASE("a fenced SET is not made of an invalid token or ttl") {
+TEST_CASE("a fenced SET is not made of an invalid token or ttl, or of a fence as its key") {
     const fenced_set save("k");
     for (const std::uint64_t token : no_tokens) {
         CAPTURE(token);
@@ -269,11 +224,21 @@ TEST_CASE("a fenced SET is not made of an invalid token or ttl") {
         CHECK_THROWS_AS(save.evalsha(token, "v"), std::invalid_argument);
     }
     CHECK_THROWS_AS(save.eval(1, "v", -1ms), std::invalid_argument);
+    const fence_key fence{"{7}:fence"};
+    CHECK(fenced_set("{7}:a", fence).fence() == fenced_set("{7}:b", fence).fence());
+    CHECK_THROWS_AS(fenced_set("{7}:fence", fence), std::invalid_argument);
 }
 
 TEST_CASE("a reply says accepted, stale, or nothing that a fenced script could have said") {
     CHECK(fenced_reply{.accepted = 1, .highest = 23}.check(23) == error_code());
     CHECK(fenced_reply{.accepted = 0, .highest = 23}.check(17) == errc::stale_token);
+    CHECK_NOTHROW(fenced_reply{.accepted = 1, .highest = 23}.require(23));
+    const auto stale = thrown_by<stale_token_error>(
+        [] { fenced_reply{.accepted = 0, .highest = 23}.require(17); });
+    CHECK(stale.token() == 17);
+    CHECK(stale.highest() == 23);
+    const auto strange = thrown_by<boost::system::system_error>([] { fenced_reply{}.require(17); });
+    CHECK(strange.code() == protocol_error);
 
     constexpr std::int64_t most = fencing_token_max;
     const std::pair<std::uint64_t, fenced_reply> impossible[] = {
@@ -292,16 +257,6 @@ TEST_CASE("a reply says accepted, stale, or nothing that a fenced script could h
         CAPTURE(token, reply.accepted, reply.highest);
         CHECK(reply.check(token) == protocol_error);
     }
-}
-
-TEST_CASE("the throwing form of a reply names both tokens") {
-    CHECK_NOTHROW(fenced_reply{.accepted = 1, .highest = 23}.require(23));
-    const auto stale = thrown_by<stale_token_error>(
-        [] { fenced_reply{.accepted = 0, .highest = 23}.require(17); });
-    CHECK(stale.what() == std::string("stale fencing token 17: the resource has seen 23"));
-    const auto strange = thrown_by<boost::system::system_error>([] { fenced_reply{}.require(17); });
-    CHECK(strange.code() == protocol_error);
-    CHECK(std::string(strange.what()).find("token 17: {0, 0}") != std::string::npos);
 }
 
 TEST_CASE("the digest of the fenced SET is that of its text") {

@@ -9,21 +9,6 @@ namespace founding_test {
 
 using namespace member_world;
 
-TEST_CASE("the first client founds the quorum, and the next one finds it founded") {
-    world all(3);
-    client first(all, {1, 2, 0}); // in whatever order
-    first.settle();
-    CHECK(first.admitted() == 3);
-    CHECK(first.idle());
-    const std::string record = all.record(1);
-    CHECK(record.ends_with("1" + first.list()));
-
-    client next(all, {2, 0, 1});
-    next.ask(0);
-    CHECK(next.admitted() == 1);
-    CHECK(all.record(1) == record);
-}
-
 TEST_CASE("a client whose list has too few of the members is refused, and both lists are shown") {
     world all(4);
     settled_client right(all, {0, 1, 2});
@@ -62,22 +47,6 @@ TEST_CASE("a master that lost its record receives the list again, also over one 
     CHECK(all.record(0).ends_with("1" + right.list()));
 }
 
-TEST_CASE("a founding that was on all masters, but never at once, is not final") {
-    world all(4);
-    client first(all, {0, 1, 2});
-    client second(all, {0, 1, 3});
-    first.ask_all();
-    first.send(1);
-    first.send(2);
-    all.forget(1);
-    second.settle();
-    all.forget(0);
-    first.send(0);
-    first.read_all(); // each master has replied with its list
-    first.settle();
-    CHECK(first.members().members().members == core::member_names{"m0", "m1", "m3"});
-}
-
 // A list of which one master went away after its first reply, and those that correct it.
 struct unfinished_world : world {
     unfinished_world() : world(6) {
@@ -86,46 +55,6 @@ struct unfinished_world : world {
     }
     client first{*this, {0, 1, 5}};
 };
-
-TEST_CASE("a list that is not final gives way to another one after a quarantine") {
-    using masters = std::vector<std::size_t>;
-    for (const masters& corrected :
-         {masters{0, 1, 2}, masters{0, 1, 2, 3, 4}, masters{0, 2, 3}, masters{0}}) {
-        unfinished_world all;
-        client next(all, corrected);
-        next.settle();
-        CHECK(next.admitted() == 0);
-        const std::string why = next.why_not(0);
-        CHECK(why.find("; this list replaces that one in ") != std::string::npos);
-        CHECK(
-            why.find(" s, and its quarantine follows; at once by `redlock members found`")
-            != std::string::npos);
-        const auto due = next.members().next_due();
-        next.now = due - std::chrono::milliseconds(1); // the quarantines are over
-        next.ask_all();
-        CHECK(next.members().next_due() == due);
-        next.finish();
-        CHECK(next.admitted() == corrected.size());
-        const std::string record = all.record(0);
-        all.first.settle();
-        CHECK(all.record(0) == record);
-    }
-}
-
-TEST_CASE("a founding that makes progress is not replaced") {
-    unfinished_world all;
-    client next(all, {0, 1, 2});
-    next.settle();
-    all.forget(1);
-    all.first.settle({5});
-    const auto before = next.now;
-    next.now = std::max(next.now, next.members().next_due());
-    next.settle(); // sees another record
-    CHECK(next.admitted() == 0);
-    CHECK(next.members().next_due() > before);
-    next.finish();
-    CHECK(next.admitted() == 3);
-}
 
 TEST_CASE("a list that cannot be final itself replaces nothing") {
     unfinished_world all;
@@ -140,19 +69,6 @@ TEST_CASE("a list that cannot be final itself replaces nothing") {
     next.settle();
     CHECK(!next.waits());
     CHECK(all.record(0) == record);
-}
-
-TEST_CASE("an operator's command replaces a list that is not final at once") {
-    unfinished_world all;
-    client next(all, {0, 1, 2}, [](core::settings& rules) { rules.replaces = true; });
-    next.settle();
-    CHECK(next.members().next_due() == next.now);
-    next.finish();
-    CHECK(next.admitted() == 3);
-    client late(all, {0, 3, 4}, [](core::settings& rules) { rules.replaces = true; });
-    late.settle();
-    CHECK(!late.waits()); // never a final one
-    CHECK(late.admitted() == 0);
 }
 
 TEST_CASE("a list that replaces another one begins a quarantine, unless no lock can have been") {
@@ -219,37 +135,6 @@ TEST_CASE("two spellings of one list that begin at the same moment: one becomes 
         CHECK(other.admitted() == 0);
         // A name is of no use any more: the quorum has recorded the address.
         CHECK(other.why_not(0).find(": write it in that way)") != std::string::npos);
-    }
-}
-
-TEST_CASE("clients that replace the lists of each other are both told, and stop") {
-    world all(4);
-    client one(all, {0, 1, 2});
-    client other(all, {0, 1, 3});
-    one.ask_all();
-    other.ask_all();
-    for (const std::size_t i : {0U, 1U}) {
-        (i == 0 ? one : other).send(i);
-    }
-    one.settle({2});
-    other.settle({3});
-    one.send(2);
-    other.send(2);
-    one.read_all();
-    other.read_all();
-    one.wait();
-    other.wait();
-    one.send(1);
-    other.send(0); // each has lost the list that it had there
-    one.settle();
-    other.settle();
-    CHECK(one.admitted() + other.admitted() == 0);
-    for (client* each : {&one, &other}) {
-        CHECK(!each->waits());
-        const std::string why = each->why_not(each == &one ? 0 : 1);
-        CHECK(why.find("m0, m1, m2") != std::string::npos);
-        CHECK(why.find("m0, m1, m3") != std::string::npos);
-        CHECK(why.find("another client replaced this list") != std::string::npos);
     }
 }
 

@@ -86,19 +86,6 @@ struct guarded_quorum {
         return mine.remove;
     }
 
-    /// What the first master is asked for from now on, in this order.
-    const std::vector<std::string>& order_of_commands() {
-        it.masters[0].when = [this, answers = it.masters[0].when](const arguments& words) {
-            if (words[0] == "SET") {
-                order.emplace_back("acquire");
-            } else if (const auto call = shared_call_in(words)) {
-                order.emplace_back(call->what == &core::guarded_release ? "remove" : "acquire");
-            }
-            return answers(words);
-        };
-        return order;
-    }
-
     int said(const std::string& what) {
         int sum = 0;
         for (script_answers& one : scripts) {
@@ -108,7 +95,6 @@ struct guarded_quorum {
     }
 
     std::vector<script_answers> scripts;
-    std::vector<std::string> order;
     virtual_quorum it;
 };
 
@@ -130,31 +116,6 @@ TEST_CASE("a master that says that it is quarantined does not vote, and is asked
     q.scripts[0].handshake = handshake_reply(0, 5'000'000, 5'000'000);
     q.it.run_for(6s);
     CHECK(q.it.engine.examine(q.it.now()).admitted == 3);
-}
-
-TEST_CASE("a fencing counter outlives the longest lease that any owner of the lock asked for") {
-    auto rules = guarded(3, 1h);
-    rules.max_ttl = 24h;
-    acquire_options options = fenced();
-    options.ttl = 13h;
-    quorum_with_lock it(rules, options);
-    const auto lasts = [&] { // twice the ttl
-        return std::chrono::round<std::chrono::minutes>(
-            it.masters[0].expires("p:{r}:fence") - it.now());
-    };
-    options.wait = redlock::wait_for::forever();
-    options.ttl = 13h + 30min; // not too long for a local handoff
-    const std::uint64_t second = it.acquire(options);
-    options.ttl = 10s;
-    const std::uint64_t third = it.acquire(options);
-    it.release(it.got, 10ms);
-    CHECK(lasts() == 27h); // by the raise
-    it.extend(it.answered(second), 14h, 10ms);
-    CHECK(lasts() == 28h);
-    it.release(it.answered(second), 10ms);
-    REQUIRE(it.answered(third).won);
-    CHECK(it.engine.count().local_handoffs == 2);
-    CHECK(lasts() == 28h);
 }
 
 TEST_CASE("an attempt goes on no longer where there is no counter to raise") {
@@ -184,19 +145,6 @@ TEST_CASE("the owner of the lock is reported with what is left of the lease") {
     CHECK(votes[0].time_left == 500ms);
     CHECK(votes[1].time_left == 500ms);
     CHECK(!votes[2].time_left);
-}
-
-TEST_CASE("a counter that could not be raised does not count, and the attempt is rolled back") {
-    const std::string refused = GENERATE(three(0, 12, 0), three(0, 0, 0));
-    guarded_quorum q(3);
-    q.scripts[0].raise = refused;
-    q.scripts[1].acquire = three(1, 9);
-    q.scripts[2].acquire = three(0, 500, 0);
-    q.it.start();
-    const answer got = q.it.acquire_now(fenced());
-    CHECK(got.why == errc::contended);
-    q.it.run_for(1s);
-    CHECK(q.said("remove") == 3);
 }
 
 TEST_CASE("the reply to the raise of one handoff does not count for that of the next") {
@@ -248,17 +196,6 @@ TEST_CASE("an extension whose script is missing is not sent again once the lease
     CHECK(q.said("extend") == 6);
 }
 
-TEST_CASE("a grant without the counter that was asked for is an error, not a lock") {
-    guarded_quorum q(3);
-    for (script_answers& one : q.scripts) {
-        one.acquire = three(1, 0);
-    }
-    q.it.start();
-    const answer got = q.it.acquire_now(fenced());
-    CHECK(got.why == errc::no_quorum);
-    CHECK(got.votes[0] == vote::error);
-}
-
 TEST_CASE("a command that came late is not a vote, and is counted") {
     guarded_quorum q(3);
     q.scripts[0].acquire = q.scripts[1].acquire = three(-1, 0);
@@ -270,40 +207,6 @@ TEST_CASE("a command that came late is not a vote, and is counted") {
     CHECK(masters[2].late == 0);
     CHECK(got.ballots.text(0) == "it came after its time and was not executed");
     CHECK(got.ballots.text(2).empty());
-}
-
-TEST_CASE("an extension asks all masters, and a second step heals the key where it is missing") {
-    guarded_quorum q(3);
-    q.scripts[2].acquire = three(0, 500, 0);
-    q.scripts[2].extend = missing;
-    q.it.start();
-    const answer got = q.it.take(once());
-    q.it.extend(got, 10s, 50ms);
-    CHECK(q.said("extend") == 3);
-    CHECK(q.said("heal") == 1);
-    CHECK(q.scripts[2].said["heal"] == 1);
-    CHECK(q.it.engine.count().masters[2].healed == 1);
-    CHECK(q.it.engine.count().masters[2].extend_votes[vote::absent] == 1);
-    q.it.release(got, 50ms);
-    CHECK(q.scripts[2].said["remove"] == 1); // what was healed is removed as well
-}
-
-TEST_CASE("a lock is lost once, even if no heal can be sent when the time of a round is up") {
-    guarded_quorum q(3);
-    q.scripts[2].acquire = three(0, 500, 0);
-    q.it.start();
-    const answer got = q.it.take(once());
-    q.scripts[1].extend = forgotten;
-    q.scripts[2].extend = missing;
-    q.it.paths[0].hung = true;
-    const redlock::time_point began = q.it.now();
-    q.it.extend(got, 10s, 10ms);
-    q.it.cut_off(2, 200ms);
-    REQUIRE(q.it.loss_of(got));
-    CHECK(q.it.loss_of(got)->at == began + 100ms);
-    CHECK(q.it.extension_errors(got) == errors{errc::lost});
-    CHECK(q.it.engine.count().lost.total() == 1);
-    CHECK(q.said("heal") == 0);
 }
 
 TEST_CASE("a quarantined master is asked to extend, never to heal, and not introduced each time") {
@@ -435,27 +338,6 @@ TEST_CASE("a debt lasts for as long as the key can, whichever command may have s
     CHECK(q.it.engine.count().pending_removals == 0);
 }
 
-TEST_CASE("a heal is not said in other words after the deadline") {
-    guarded_quorum q(3);
-    q.it.start();
-    const answer got = q.it.acquire_now(once(), 10ms);
-    q.scripts[2].extend = missing;
-    q.scripts[2].heal = "-NOSCRIPT No matching script\r\n";
-    const redlock::time_point deadline = q.it.now() + usable(10s);
-    q.it.masters[2].when = [&q, deadline, when = q.it.masters[2].when](const arguments& words) {
-        const mishap before = when(words);
-        const bool heals = runs(words, core::guarded_heal);
-        q.it.paths[2].back = heals ? deadline - q.it.now() : nanoseconds(1ms);
-        return before;
-    };
-    q.it.extend(got, 10s, 30ms);
-    REQUIRE(q.it.deadlines_of(got).back() == deadline);
-    REQUIRE(q.scripts[2].said["heal"] == 1);
-    q.it.run_for(20s);
-    CHECK(q.it.lost_at(got) == deadline);
-    CHECK(q.scripts[2].said["heal"] == 1);
-}
-
 TEST_CASE("a lock of several resources is called by all of them in the log") {
     guarded_quorum q(3);
     for (script_answers& one : q.scripts) {
@@ -484,41 +366,6 @@ TEST_CASE("resources that a cluster keeps apart are named, with what helps") {
         == "CROSSSLOT Keys in request don't hash to the same slot: p:{r} and p:{r2} hash apart; "
            "a hash tag in key_prefix, as {locks}, keeps all names in one slot");
     CHECK(text(q.it.acquire(once())) == "CROSSSLOT Keys in request don't hash to the same slot");
-}
-
-TEST_CASE("an owner that becomes a reader is extended, and knows in time that it was not") {
-    const bool answered = GENERATE(true, false);
-    guarded_quorum q(3);
-    q.it.start();
-    const std::uint64_t name = q.it.acquire_form(core::lock_form::exclusive, once(), "r");
-    q.it.run_for(50ms);
-    const answer got = q.it.answered(name);
-    REQUIRE(got.won);
-    CHECK(q.it.engine.may_downgrade(got.lease));
-    for (std::size_t i = 0; i < 3; ++i) {
-        q.it.paths[i].hung = !answered;
-    }
-    const redlock::time_point began = q.it.now();
-    q.it.engine.downgrade(got.lease, began);
-    CHECK(!q.it.engine.may_downgrade(got.lease));
-    q.it.run_for(500ms);
-    const auto ends = q.it.extensions_of(got);
-    REQUIRE(ends.size() == 1);
-    CHECK(ends[0].at == began + (answered ? 1ms : 100ms));
-    CHECK(ends[0].error == (answered ? std::nullopt : std::optional(errc::no_quorum)));
-    CHECK(q.it.deadlines_of(got).empty() == !answered);
-}
-
-TEST_CASE("a rollback in the turn of its acquire leaves after it") {
-    guarded_quorum q(3);
-    q.it.start();
-    const std::uint64_t other = q.it.acquire(once(), "other"); // both share their calls with it
-    const std::uint64_t name = q.it.acquire(once(), "r");
-    q.it.cancel(name);
-    const std::vector<std::string>& order = q.order_of_commands();
-    q.it.run_for(10ms);
-    CHECK(order == std::vector<std::string>{"acquire", "acquire", "remove"});
-    CHECK(q.it.answered(other).won);
 }
 
 }} // namespace guarded_test

@@ -81,28 +81,4 @@ TEST_CASE("a waiter whose wait ends takes its intent with it") {
     CHECK(it.intents() == 0);
 }
 
-TEST_CASE("a waiter that is cancelled between two attempts takes its intent with it") {
-    read_quorum it;
-    const std::uint64_t alone = it.write(redlock::wait_for::forever());
-    REQUIRE(it.run_while_not([&] { return it.intents() == 3; }, 1s));
-    it.run_for(5ms); // all have replied, and the next attempt is not due
-    it.cancel(alone, 5ms);
-    CHECK(it.intents() == 0);
-}
-
-TEST_CASE("a waiter in the same process asks when the holder becomes a reader") {
-    started_quorum it(guarded_settings_for(3));
-    const std::uint64_t holder = it.acquire_form(core::lock_form::exclusive, once(), "r");
-    it.run_for(10ms);
-    acquire_options patient = once();
-    patient.wait = redlock::wait_for::forever();
-    const std::uint64_t alone = it.acquire_form(core::lock_form::exclusive, patient, "r");
-    it.run_for(1500ms);
-    const std::size_t before = it.tokens.size();
-    it.engine.downgrade(it.answered(holder).lease, it.now());
-    it.run_for(5ms);
-    CHECK(it.tokens.size() > before); // one more attempt
-    CHECK(it.answer_to(alone) == nullptr);
-}
-
 }} // namespace intent_test

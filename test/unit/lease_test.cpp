@@ -1,38 +1,14 @@
-#include "core/bytes/guarded_scripts.hpp"
 #include "virtual_quorum.hpp"
 
 namespace lease_test { namespace {
 
 using namespace unit;
-using redlock::renewal;
 
 // Does something to each script that a master is sent.
 auto on_script(mishap what) {
     return [what](const arguments& words) {
         return words[0].starts_with("EVAL") ? what : mishap::none;
     };
-}
-
-std::size_t extensions_seen(const virtual_master& server) {
-    return server.count("EVALSHA extend") + server.count("EVAL extend");
-}
-
-TEST_CASE("a lock is held until its lease, the drift and the stop margin are over, exactly") {
-    for (const milliseconds margin : {0ms, 1ms, 2'500ms}) {
-        started_quorum it(3);
-        acquire_options options = once();
-        options.stop_margin = margin;
-        const redlock::time_point began = it.now();
-        const answer got = it.acquire_now(options);
-        CHECK(got.deadline == began + usable(10s));
-        CHECK(got.held_until == began + usable(10s) - margin);
-        CHECK(it.is_lost_at(got, got.held_until));
-        CHECK(it.lost_by(got) == loss_reason::expired);
-        it.run_until(got.deadline + 10ms);
-        CHECK(!it.has_key());
-        CHECK(it.idle());
-        CHECK(it.engine.count().lost.total() == 1);
-    }
 }
 
 TEST_CASE("by default a lock is lost a tenth of its ttl before its end, at most a second") {
@@ -112,61 +88,6 @@ TEST_CASE("a lock that is granted with less than its default margin left is rele
     }
 }
 
-TEST_CASE("a lock is renewed after a quarter to a third of its ttl, for as long as it is held") {
-    started_quorum it(3);
-    const redlock::time_point began = it.now();
-    const answer got = it.acquire_now(renewed());
-    const milliseconds tick = 100ms; // a hundredth of the ttl
-    it.run_until(began + nanoseconds(10s) / 4 - tick - 1ms);
-    CHECK(extensions_seen(it.masters[0]) == 0);
-    it.run_until(began + nanoseconds(10s) / 3);
-    CHECK(extensions_seen(it.masters[0]) == 1);
-    it.run_for(10ms);
-    REQUIRE(it.deadlines_of(got).size() == 1);
-    CHECK(it.deadlines_of(got)[0] >= began + nanoseconds(10s) / 4 - tick + usable(10s));
-    CHECK(it.deadlines_of(got)[0] <= began + nanoseconds(10s) / 3 + usable(10s));
-    it.run_for(1h);
-    CHECK(!it.loss_of(got));
-    CHECK(it.engine.count().renewed >= 1079);
-    CHECK(it.engine.count().renewed <= 1500);
-    CHECK(it.engine.count().renewals_failed == 0);
-    CHECK(it.masters[1].value_of("p:{r}", it.now()) == got.token);
-}
-
-TEST_CASE("a renewal without an answer is tried again until the deadline, then the lock is lost") {
-    quorum_with_lock it(5, renewed(), 1s);
-    for (std::size_t i = 0; i < 3; ++i) {
-        it.masters[i].replies["EVALSHA"] = "-OOM command not allowed\r\n";
-    }
-    it.run_until(it.got.deadline - 1ns);
-    CHECK(!it.loss_of(it.got));
-    CHECK(extensions_seen(it.masters[0]) > 5);
-    CHECK(it.deadlines_of(it.got).empty()); // two of five move nothing
-    it.run_for(1ns);
-    CHECK(it.lost_at(it.got) == it.got.deadline);
-    CHECK(it.lost_by(it.got) == loss_reason::majority_unreachable);
-}
-
-TEST_CASE("a process that did not run when its renewal was due learns so") {
-    quorum_with_lock it(3, renewed());
-    SECTION("from before the renewal until after the deadline") {
-        it.engine.time_passed(it.got.deadline + 1s);
-        CHECK(it.lost_by(it.got) == loss_reason::stalled);
-        CHECK(it.engine.count().lost[loss_reason::stalled] == 1);
-    }
-    SECTION("while the renewal was under way") {
-        it.paths[0].hung = it.paths[1].hung = it.paths[2].hung = true;
-        REQUIRE(it.run_while_not([&] { return it.renewals == std::vector<std::string>{"begun"}; }));
-        it.engine.time_passed(it.got.deadline + 1s);
-        CHECK(it.lost_by(it.got) == loss_reason::stalled);
-    }
-    SECTION("but not where it ran, and the masters were silent") {
-        it.paths[0].hung = it.paths[1].hung = true;
-        it.run_until(it.got.deadline);
-        CHECK(it.lost_by(it.got) == loss_reason::majority_unreachable);
-    }
-}
-
 TEST_CASE("after a renewal that worked, one that fails is tried again as soon as the first") {
     quorum_with_lock it(3, renewed());
     const auto fail = [&] {
@@ -187,42 +108,6 @@ TEST_CASE("after a renewal that worked, one that fails is tried again as soon as
     CHECK(it.now() - since < 100ms);
 }
 
-TEST_CASE("a loss is signalled by the timer, also while an extension is in flight") {
-    for (const bool timers_first : {false, true}) {
-        started_quorum it(3);
-        it.timers_first = timers_first;
-        const answer got = it.acquire_now(once());
-        // It reaches everybody in time, but the deciding answer comes at the deadline.
-        it.paths[0].back = 49ms;
-        it.paths[1].back = it.paths[2].back = 50ms;
-        for (virtual_master& server : it.masters) {
-            server.know(redlock::core::compare_and_extend_each);
-        }
-        it.run_until(got.deadline - 50ms);
-        it.extend(got, 10s);
-        it.run_until(got.deadline - 1ns);
-        CHECK(!it.loss_of(got));
-        it.run_for(1s);
-        CHECK(it.lost_at(got) == got.deadline);
-        CHECK(it.deadlines_of(got).empty());
-        CHECK(it.extension_errors(got) == errors{errc::lost});
-        CHECK(!it.has_key());
-        CHECK(it.idle());
-    }
-}
-
-TEST_CASE("a majority that belongs to somebody else is a loss, and theirs stays") {
-    quorum_with_lock it(3, renewed(), 1s);
-    it.masters[0].put(it.key(), "somebody");
-    it.masters[1].put(it.key(), "somebody");
-    it.run_for(5s);
-    CHECK(it.lost_by(it.got) == loss_reason::owned_by_other);
-    CHECK(std::ranges::count(it.log_lines, "p:{r}: lost: owned_by_other") == 1);
-    it.release(it.got, 10ms);
-    CHECK(it.masters[0].value_of("p:{r}", it.now()) == "somebody");
-    CHECK(!it.masters[2].value_of("p:{r}", it.now()));
-}
-
 TEST_CASE("max_hold ends a renewed lock, exactly") {
     for (const milliseconds margin : {0ms, 700ms}) {
         started_quorum it(3);
@@ -238,40 +123,6 @@ TEST_CASE("max_hold ends a renewed lock, exactly") {
     }
 }
 
-TEST_CASE("an extension moves the deadline, and never shortens it") {
-    quorum_with_lock it(3, once(), 1s);
-    const redlock::time_point sent = it.now();
-    CHECK(!it.extend_now(it.got, 20s));
-    REQUIRE(!it.deadlines_of(it.got).empty());
-    CHECK(it.deadlines_of(it.got).back() == sent + usable(20s));
-    it.run_for(1s);
-    CHECK(!it.extend_now(it.got, 1s));
-    CHECK(it.deadlines_of(it.got).back() == sent + usable(20s));
-    CHECK(it.masters[0].expires(it.key()) >= sent + 20s);
-    CHECK(it.is_lost_at(it.got, sent + usable(20s)));
-}
-
-TEST_CASE("after partial extensions the lock lasts as long as some majority does") {
-    quorum_with_lock it(5, once(), 1s);
-    const redlock::time_point first = it.now();
-    const auto fail = [&](std::initializer_list<std::size_t> who) {
-        for (virtual_master& server : it.masters) {
-            server.replies.clear();
-        }
-        for (const std::size_t i : who) {
-            it.masters[i].replies["EVALSHA"] = "-OOM\r\n";
-        }
-    };
-    fail({2, 3, 4});
-    it.extend(it.got, 10s, 1s);
-    CHECK(it.deadlines_of(it.got).empty());
-    fail({0, 1, 4});
-    it.extend(it.got, 10s, 10ms);
-    // 0 and 1 to `first`, 2 and 3 a second longer: the third largest is the first's.
-    REQUIRE(!it.deadlines_of(it.got).empty());
-    CHECK(it.deadlines_of(it.got).back() == first + usable(10s));
-}
-
 TEST_CASE("an extension of a lock that is released or lost says nothing more") {
     quorum_with_lock it(3);
     it.extend(it.got, 10s);
@@ -284,50 +135,6 @@ TEST_CASE("an extension of a lock that is released or lost says nothing more") {
     CHECK(it.extensions_of(it.got).size() == 2);
     CHECK(it.removal_of(it.got)->what == release_result::released);
     CHECK(!it.has_key());
-}
-
-TEST_CASE("one master's two answers are one vote for an extension") {
-    // The first extension ends with the votes of 0 and 1. The second is in flight when master 2,
-    // slow and robbed of the script (SCRIPT FLUSH), refuses both EVALSHAs.
-    quorum_with_lock it(3, once(), 10ms);
-    it.extend(it.got, 20s, 10ms);
-    REQUIRE(it.extensions_of(it.got).size() == 1);
-    it.masters[2].forget_scripts();
-    it.paths[2].back = 10ms;
-    it.extend(it.got, 20s, 3ms);
-    REQUIRE(it.extensions_of(it.got).size() == 2);
-    const redlock::time_point second = it.now();
-    it.paths[0].hung = it.paths[1].hung = true;
-    it.extend(it.got, 20s, 1s);
-    REQUIRE(it.extensions_of(it.got).size() == 3);
-    CHECK(it.extensions_of(it.got)[2].error == errc::no_quorum); // one of three granted it
-    CHECK(it.deadlines_of(it.got).back() < second + usable(20s));
-}
-
-TEST_CASE("an extension that is executed late does not undo a longer one") {
-    started_quorum it(3);
-    acquire_options brief = once();
-    brief.ttl = 2s;
-    const answer got = it.acquire_now(brief, 10ms);
-    std::vector<std::string> late;
-    for (auto& one : it.paths) {
-        one.hung = true;
-    }
-    it.extend(got, 2s, 5ms);
-    for (std::size_t i = 0; i < 3; ++i) {
-        late.push_back(it.paths[i].inbox);
-        it.disconnect(i);
-    }
-    it.run_for(400ms);
-    it.extend(got, 10s, 20ms);
-    REQUIRE(!it.extensions_of(got).back().error);
-    const redlock::time_point expires = it.masters[0].expires(it.key());
-    for (std::size_t i = 0; i < 3; ++i) {
-        while (const auto words = virtual_master::take_command(late[i])) {
-            it.masters[i].execute(*words, it.now());
-        }
-    }
-    CHECK(it.masters[0].expires(it.key()) == expires);
 }
 
 TEST_CASE("a server that refuses EVALSHA gets another variant, and is remembered") {

@@ -109,9 +109,6 @@ TEST_CASE("lock request: a reader has no fencing token, and no place in the queu
     CHECK(wanted.check(rules(protocol::guarded), std::chrono::seconds(30)).has_value());
     CHECK(wanted.resource == "r");
     CHECK(form_of(wanted) == lock_form::shared);
-    CHECK(!allowed({.wanted = "r", .options = {.fencing = true, .mode = mode}}));
-    CHECK(!allowed({.wanted = "r", .options = {.order = fairness::fifo, .mode = mode}}));
-    CHECK(!allowed({.wanted = "r", .options = {.mode = mode}}, protocol::plain));
     CHECK(!allowed(
         {.wanted = "r", .options = {.mode = mode}, .uses = secret_use::attach, .secret = token}));
 }

@@ -52,7 +52,6 @@ struct world {
     std::deque<memory::server> servers;
     std::int64_t now = 1'700'000'000'000'000;
     std::uint64_t ids = 0;
-    bool takes_nothing = false; // replies to handshakes, and changes no record
 };
 
 inline std::string name_of(std::size_t master) {
@@ -130,9 +129,7 @@ public:
             mine.list,
             mine.id,
             std::to_string(mine.quarantine.count())};
-        if (!all_.takes_nothing) {
-            all_.ask(masters_[i], words);
-        }
+        all_.ask(masters_[i], words);
         replies_.push_back({i, look, all_.record(masters_[i])});
     }
     void read_all() {
@@ -153,12 +150,6 @@ public:
     void ask_all() {
         send_all();
         read_all();
-    }
-    // The oldest reply of one master: connections are in no order.
-    void read(std::size_t i) {
-        const auto oldest = std::ranges::find(replies_, i, &reply::master);
-        members_.read(i, oldest->record, oldest->look, now, quarantine_end(oldest->record));
-        replies_.erase(oldest);
     }
     // The next handshake that makes progress. Returns whether there was one.
     bool step() {

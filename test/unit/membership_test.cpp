@@ -19,26 +19,6 @@ std::string word(const std::string& record, int n) {
     return record.substr(at, record.find(' ', at) - at);
 }
 
-TEST_CASE("a list is read as it was written") {
-    using core::generation;
-    const generation first{1, {"a:1", "b:2/3"}, {}};
-    const generation later{12, {"a", "b", "d"}, {true, "d"}};
-    const generation fewer{3, {"a", "b"}, {false, "c"}};
-    const std::string id(32, '7');
-    for (const core::recorded_list& one :
-         {core::recorded_list{},
-          {state::founding, first},
-          {state::final, first},
-          {state::planned, later},
-          {state::final, later},
-          {state::final, fewer}}) {
-        CHECK(core::read_list(id + core::written(one)) == one);
-    }
-    CHECK(core::read_list({}).what == state::none);
-    CHECK(core::recorded_list{state::planned, later}.voting() == core::member_names{"a", "b"});
-    CHECK(core::recorded_list{state::planned, later}.number() == 11);
-}
-
 TEST_CASE("a damaged list is invalid") {
     const auto hex = [](std::string_view text) {
         std::string out;
@@ -71,71 +51,6 @@ TEST_CASE("a damaged list is invalid") {
           "2" + hex("2,+,a,b")}) {
         INFO(bad);
         CHECK(state_of(bad) == state::invalid);
-    }
-}
-
-TEST_CASE("a list with a majority of the members works, whatever else it contains") {
-    founded_world one;
-    settled_client more(one, {0, 1, 2, 3});
-    CHECK(more.admitted() == 3);
-    CHECK(more.members().quorum() == 2);
-    CHECK(more.why_not(3) == "not a member of the quorum: its members are m0, m1, m2");
-    more.settle();                 // with the next health check it has read all masters again
-    CHECK(!one.list(3).founded()); // this one is given no record of the quorum
-    settled_client fewer(one, {1, 2});
-    CHECK(fewer.admitted() == 2);
-    CHECK(fewer.members().voters() == 3);
-}
-
-TEST_CASE("a damaged list on one master does not take the place of the client's own") {
-    founded_world one;
-    core::generation damaged{1, names({0, 1, 3}), {}};
-    one.ask(
-        0,
-        {"SET",
-         member_world::record_key,
-         "4 run - 0 1000 " + std::string(32, '9') + core::written({state::final, damaged})});
-    settled_client user(one, {0, 1, 2});
-    CHECK(user.admitted() == 2);
-    CHECK(user.members().members().members == names({0, 1, 2}));
-}
-
-TEST_CASE("a long list of another quorum is cut in the refusal") {
-    world all(1);
-    core::generation other{1, {}, {}};
-    for (int i = 100; i < 200; ++i) {
-        other.members.push_back(std::string(50, 'a') + std::to_string(i));
-    }
-    all.ask(
-        0,
-        {"SET",
-         member_world::record_key,
-         "4 run - 0 1000 " + std::string(32, '0') + core::written({state::final, other})});
-    settled_client wrong(all, {0});
-    CHECK(wrong.why_not(0).find("..., and this client's list is m0") != std::string::npos);
-    CHECK(wrong.why_not(0).size() < 1'500);
-}
-
-TEST_CASE("a master is added") {
-    founded_world one;
-    client changer(one, {0, 1, 2, 3}, add_3);
-    settled_client user(one, {0, 1, 2, 3});
-    changer.settle();
-    CHECK(one.list(3).what == state::planned);
-    CHECK(changer.waits());
-    CHECK(changer.admitted() == 3); // nothing has changed yet
-    CHECK(changer.members().quorum() == 2);
-
-    changer.finish();
-    CHECK(changer.members().members().members == names({0, 1, 2, 3}));
-    CHECK(changer.members().quorum() == 3);
-    CHECK(changer.admitted() == 4);
-    CHECK(changer.idle());
-    user.settle();
-    CHECK(user.admitted() == 4);
-    for (std::size_t i = 0; i < 4; ++i) {
-        CHECK(one.list(i).what == state::final);
-        CHECK(one.list(i).list.number == 2);
     }
 }
 
@@ -181,36 +96,6 @@ TEST_CASE("two changes that stopped anywhere are finished by the same commands")
     }
 }
 
-TEST_CASE("of two plans that block each other, a person decides by emptying one master") {
-    const core::generation first{1, names({0, 1, 2, 3, 4}), {}};
-    const core::recorded_list without_0{state::planned, *first.after(remove_0)};
-    const core::recorded_list without_1{state::planned, *first.after(remove_1)};
-    const auto blocked = [&](world& all) {
-        put(all, 0, without_1);
-        put(all, 1, without_0);
-        put(all, 2, without_1);
-        put(all, 3, without_0);
-        put(all, 4, {state::final, first});
-        for (const core::member_change& what : {remove_0, remove_1}) {
-            settled_client changer(all, {0, 1, 2, 3, 4}, what);
-            REQUIRE(!changer.waits());
-            const std::string said = changer.members().change_text(changer.now);
-            CHECK(said.find("waits for another change") != std::string::npos);
-        }
-    };
-    for (const bool drops_1 : {false, true}) {
-        world all(5);
-        blocked(all);
-        all.forget(drops_1 ? 2 : 3);
-        settled_client user(all, {0, 1, 2, 3, 4});
-        CHECK(all.list(drops_1 ? 2 : 3) == (drops_1 ? without_0 : without_1));
-        settled_client changer(all, {0, 1, 2, 3, 4}, drops_1 ? remove_0 : remove_1);
-        REQUIRE(changer.waits());
-        changer.finish();
-        CHECK(changer.members().voters() == 4);
-    }
-}
-
 TEST_CASE("a change begins in a client that has long read all records") {
     founded_world all(4);
     settled_client first(all, {0, 1, 2, 3}, add_3);
@@ -241,23 +126,6 @@ TEST_CASE("members are confirmed by a majority of records that were read since")
     CHECK(user.members().confirmed());
     user.settle();
     CHECK(user.idle());
-}
-
-TEST_CASE("a client that must not found a quorum waits for another one") {
-    world all(3);
-    settled_client reader(all, {0, 1, 2}, std::nullopt, false);
-    for (std::size_t i = 0; i < 3; ++i) {
-        CHECK(all.list(i).what == state::none);
-    }
-    CHECK(reader.admitted() == 0);
-    client founder(all, {0, 1, 2});
-    founder.ask_all();
-    founder.ask_all();
-    reader.settle(); // it is being founded
-    CHECK(all.list(0).what == state::founding);
-    founder.settle();
-    reader.settle();
-    CHECK(reader.admitted() == 3);
 }
 
 TEST_CASE("a quorum whose founder stopped when a majority voted can lose a master at once") {
@@ -297,40 +165,6 @@ TEST_CASE("an old record that is read first is not taken for the state before a 
     CHECK(all.list(0).what == state::planned);
 }
 
-TEST_CASE("a master that lost its record receives what the others have") {
-    founded_world one;
-    settled_client user(one, {0, 1, 2});
-    one.forget(1);
-    user.ask(1);
-    CHECK(user.admitted() == 2);
-    CHECK(
-        user.why_not(1)
-        == "it lost its memory record, and receives the members of the quorum from the others when "
-           "enough of them have theirs");
-    user.settle();
-    CHECK(user.admitted() == 3);
-
-    settled_client changer(one, {0, 1, 2, 3}, add_3);
-    one.forget(2);
-    user.settle({3});
-    CHECK(one.list(2).what == state::planned);
-}
-
-TEST_CASE("a master is not given a record that was read before its loss was seen") {
-    founded_world one;
-    settled_client user(one, {0, 1, 2});
-    one.forget(1);
-    settled_client changer(one, {0, 1, 2, 3}, add_3);
-    changer.finish();
-    one.forget(1);
-    user.send(1); // its knowledge of the others is of generation 1
-    user.read_all();
-    user.ask(1);
-    CHECK(one.list(1).what == state::none);
-    user.settle();
-    CHECK(one.list(1).list.number == 2);
-}
-
 TEST_CASE(
     "a client that learns a generation from the plan of the next one reads the others again") {
     founded_world one;
@@ -346,29 +180,6 @@ TEST_CASE(
         user.send_wanted();
     }
     CHECK(user.admitted() == 4);
-}
-
-TEST_CASE(
-    "a client that sees a newer generation that it cannot adopt restores and counts nothing") {
-    world all(5);
-    const core::generation third{3, names({1, 3, 4}), {true, "m4"}};
-    put(all, 1, {state::final, third});
-    put(all, 2, {state::final, founded});
-    settled_client old(all, {0, 1, 2});
-    CHECK(old.admitted() == 0);
-    CHECK(
-        old.why_not(2)
-        == "the members of the quorum have changed to m1, m3, m4, and this client's list has too "
-           "few of them, or too many other masters: m0, m1, m2");
-    CHECK(!all.list(0).founded());
-
-    // The newest one is shown, whichever master has it.
-    put(all, 2, {state::final, {5, names({2, 3, 4}), {true, "m2"}}});
-    old.settle();
-    CHECK(old.why_not(1).find("have changed to m2, m3, m4,") != std::string::npos);
-    put(all, 0, {state::final, {6, names({0, 3, 4}), {true, "m0"}}});
-    old.settle();
-    CHECK(old.why_not(1).find("have changed to m0, m3, m4,") != std::string::npos);
 }
 
 TEST_CASE("a master that comes back empty has the longest quarantine of any client") {
@@ -511,24 +322,6 @@ TEST_CASE("a longer quarantine that was recorded before a change is found after 
     CHECK(all.record(1).find(" 60000000 ") != std::string::npos);
 }
 
-TEST_CASE("the same while only plans are left, which do not tell what the last change was") {
-    world all(6);
-    settled_client founder(all, {0, 1, 2, 3, 4});
-    settled_client removes(all, {0, 1, 2, 3, 4}, core::member_change{false, "m4"});
-    removes.finish();
-    settled_client adds(all, {0, 1, 2, 3, 5}, core::member_change{true, "m5"});
-    REQUIRE(adds.waits());
-    all.forget(1);
-    client user(all, {0, 1, 2, 3, 5});
-    user.settle({0});
-    CHECK(!all.list(1).founded());
-    client without_0(all, {1, 2, 3, 5}); // it cannot read all the others
-    without_0.settle();
-    CHECK(!all.list(1).founded());
-    user.settle();
-    CHECK(all.list(1).what == state::planned);
-}
-
 TEST_CASE("if only plans are left, two of three members restore the third, and one of two nobody") {
     world all(4);
     const core::recorded_list of_three{state::planned, {3, names({0, 1, 2, 3}), {true, "m3"}}};
@@ -563,31 +356,6 @@ TEST_CASE("a record that is not an older one of this quorum is not written over"
            "elsewhere: m0, m1, m2, m3");
 }
 
-TEST_CASE("a damaged list is not written over, and says so") {
-    founded_world one;
-    const std::string damaged = "4 run - 0 1000 " + std::string(32, '9') + "96d30";
-    one.ask(2, {"SET", member_world::record_key, damaged});
-    settled_client user(one, {0, 1, 2});
-    CHECK(user.admitted() == 2);
-    CHECK(one.record(2) == damaged);
-    CHECK(
-        user.why_not(2)
-        == "its memory record has a list of masters of another version, or a damaged one");
-}
-
-TEST_CASE("a master is not given a record before its own has been read") {
-    founded_world one;
-    one.forget(2);
-    client user(one, {0, 1, 2});
-    for (const std::size_t i : {0U, 1U, 0U, 1U}) { // a second time, so that both are up to date
-        user.ask(i);
-    }
-    user.send(2);
-    CHECK(!one.list(2).founded());
-    user.settle();
-    CHECK(one.list(2).founded());
-}
-
 TEST_CASE("a change of one record that changes no list lets no client ask the other masters") {
     founded_world one;
     settled_client user(one, {0, 1, 2, 3});
@@ -599,17 +367,6 @@ TEST_CASE("a change of one record that changes no list lets no client ask the ot
     CHECK(user.idle());
 }
 
-TEST_CASE("a master that does not record what it is asked to is not asked again and again") {
-    world all(3);
-    settled_client reader(all, {0, 1, 2}, std::nullopt, false);
-    all.takes_nothing = true;
-    settled_client founder(all, {0, 1, 2});
-    CHECK(founder.idle());
-    all.takes_nothing = false;
-    founder.settle(); // with the next health check
-    CHECK(founder.admitted() == 3);
-}
-
 TEST_CASE("each master that stays must agree to a change") {
     founded_world one;
     client changer(one, {0, 1, 2, 3}, add_3);
@@ -618,21 +375,6 @@ TEST_CASE("each master that stays must agree to a change") {
     CHECK(one.list(0).what == state::final); // nothing was written without knowing it
     changer.settle();
     CHECK(changer.waits());
-}
-
-TEST_CASE("a change that another client has made is waited for no longer, and adopted once") {
-    founded_world one;
-    client first(one, {0, 1, 2, 3}, add_3);
-    client second(one, {0, 1, 2, 3}, add_3);
-    first.settle();
-    second.settle();
-    REQUIRE(second.waits());
-    CHECK(second.members().adopted() == 1);
-    first.finish();
-    second.settle();
-    CHECK(second.members().voters() == 4);
-    CHECK(!second.waits());
-    CHECK(second.members().adopted() == 2);
 }
 
 TEST_CASE("a plan that all masters have is read once more before its wait begins") {
@@ -672,14 +414,6 @@ TEST_CASE("a change is made once by a client, and not again after it was undone"
     CHECK(one.list(0).list.number == 3);
 }
 
-TEST_CASE(
-    "a change is not begun that would leave this client's list without a majority of members") {
-    founded_world one;
-    settled_client changer(one, {0, 1, 2, 3}, remove_0);
-    CHECK(one.list(1).what == state::final);
-    CHECK(!changer.waits());
-}
-
 TEST_CASE("of two plans, a master that lost its record receives the one that may be complete") {
     const core::generation first{1, names({0, 1, 2, 3}), {}};
     const core::recorded_list without_3{state::planned, *first.after({false, "m3"})};
@@ -714,41 +448,12 @@ TEST_CASE("of two plans, a master that lost its record receives the one that may
     CHECK(all.list(2) == of_two);
 }
 
-TEST_CASE("a master that lost its record receives a plan that was read since, and no earlier one") {
-    const core::generation first{1, names({0, 1, 2, 3, 4}), {}};
-    const core::recorded_list plan{state::planned, *first.after({false, "m1"})};
-    world all(5);
-    settled_client user(all, {0, 1, 2, 3, 4});
-    put(all, 0, plan);
-    user.settle();
-    all.forget(4);
-    user.settle({0}); // m0 may have lost it as well
-    CHECK(all.list(4) == core::recorded_list{state::final, first});
-    all.forget(4);
-    user.settle();
-    CHECK(all.list(4) == plan);
-}
-
 TEST_CASE("a master that lost its record receives neither of two plans that may both be complete") {
     world all(3);
     put(all, 0, {state::planned, *founded.after({false, "m1"})});
     put(all, 1, {state::planned, *founded.after({false, "m0"})});
     settled_client user(all, {0, 1, 2});
     CHECK(!all.list(2).founded());
-}
-
-TEST_CASE("a new master is not given a plan that was read before it was seen") {
-    const core::recorded_list plan{state::planned, *founded.after(add_3)};
-    world all(4);
-    put(all, {0, 1, 2}, plan);
-    client changer(all, {0, 1, 2, 3}, add_3);
-    for (std::size_t i = 0; i < 4; ++i) {
-        changer.ask(i);
-    }
-    changer.ask(3);
-    CHECK(all.list(3).what != state::planned);
-    changer.settle();
-    CHECK(all.list(3) == plan);
 }
 
 TEST_CASE("a quorum that lost all its records during a change is founded again, and changed") {

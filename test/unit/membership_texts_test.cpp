@@ -57,25 +57,6 @@ TEST_CASE(
     CHECK(!user.members().being_founded(3));
 }
 
-TEST_CASE("in the plain protocol nothing is founded") {
-    const core::settings rules = unit::settings_for(3);
-    const core::membership plain(rules);
-    CHECK(!plain.being_founded(0));
-    CHECK(plain.why_not(0, {}).empty());
-}
-
-TEST_CASE("a master that missed a change has earlier members, and receives the present ones") {
-    founded_world all;
-    settled_client changer(all, {0, 1, 2, 3}, add_3);
-    changer.finish();
-    put(all, 1, {state::final, founded});
-    changer.ask(1);
-    CHECK(
-        changer.why_not(1)
-        == "its memory record has earlier members of the quorum, and receives the present ones: "
-           "m0, m1, m2, m3");
-}
-
 TEST_CASE("a change says how far it is, and which masters it waits for") {
     founded_world all;
     client changer(all, {0, 1, 2, 3}, add_3);

@@ -4,7 +4,6 @@
 #include "support/test.hpp"
 
 #include <mutex>
-#include <span>
 #include <thread>
 
 namespace observer_feed_test { namespace {
@@ -14,19 +13,11 @@ using detail::observer_feed;
 
 struct notes : observer {
     void started(const operation_start& what) override { ids.push_back(what.id); }
-    void ended(const operation_end& what, const diagnostics& votes) override {
-        ids.push_back(what.id);
-        words = votes.message;
-    }
-    void members_changed(std::uint64_t generation, std::span<const std::string> members) override {
-        ids.push_back(generation);
-        words = members.back();
-    }
+    void ended(const operation_end& what, const diagnostics&) override { ids.push_back(what.id); }
     void abandoned(const held_lock&) override { throw std::runtime_error("not mine"); }
     void released(const held_lock&, release_result) override { throw 7; }
 
     std::vector<std::uint64_t> ids;
-    std::string words;
 };
 
 void made(net::report_queue& reports) {
@@ -44,10 +35,6 @@ struct told {
 
     void deliver() { made(reports); }
 };
-
-void explain(diagnostics& out) {
-    out.message = "so it ended";
-}
 
 TEST_CASE("observer feed: operations are numbered from 1, and what is thrown counts and is said") {
     told mine;
@@ -68,43 +55,6 @@ TEST_CASE("observer feed: operations are numbered from 1, and what is thrown cou
         == std::vector<std::string>{
             "the observer threw: not mine",
             "the observer threw: something that is not a std::exception"});
-}
-
-TEST_CASE("observer feed: the names of the members are copied") {
-    told mine;
-    mine.feed.members_changed(7, std::vector<std::string>{"a", "a-longer-name.example:6379"});
-    mine.deliver();
-    CHECK(mine.to->ids == std::vector<std::uint64_t>{7});
-    CHECK(mine.to->words == "a-longer-name.example:6379");
-}
-
-TEST_CASE("observer feed: without an observer nothing is numbered") {
-    net::report_queue reports;
-    observer_feed feed(nullptr, reports, nullptr);
-    CHECK(!feed);
-    CHECK(feed.started({}) == 0);
-    feed.acquired({});
-    CHECK(reports.empty());
-    CHECK(feed.errors() == 0);
-}
-
-TEST_CASE("observer feed: an end is put into words for the caller or the observer, else not") {
-    told mine;
-    diagnostics out;
-    mine.feed.ended(&out, {{.id = 1}}, explain);
-    CHECK(out.message == "so it ended");
-    mine.deliver();
-    CHECK(mine.to->words == "so it ended");
-    mine.to->words.clear();
-    mine.feed.ended(nullptr, {{.id = 2}}, explain);
-    mine.deliver();
-    CHECK(mine.to->words == "so it ended");
-
-    observer_feed nobody(nullptr, mine.reports, nullptr);
-    diagnostics alone;
-    nobody.ended(&alone, {{.id = 1}}, explain);
-    CHECK(alone.message == "so it ended");
-    nobody.ended(nullptr, {{.id = 1}}, [](diagnostics&) { FAIL("nobody reads it"); });
 }
 
 TEST_CASE("observer feed: what a call refers to is kept until it is made") {

@@ -7,8 +7,6 @@
 #include <redlock/testing.hpp>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -269,22 +267,6 @@ TEST_CASE("a lost lock is an error of its hold, and an abandoned one ends withou
         == 3);
     CHECK(holds.at("abandoned")->GetStatus() == StatusCode::kUnset);
     CHECK(it.metric("redlock.lock.count") == values{{std::string(), 0}});
-}
-
-TEST_CASE("a query has the state, and one that was cancelled is called so") {
-    observed_quorum it;
-    bool done = false;
-    it.quorum->manager().async_query("r", [&](error_code, const lock_status&) { done = true; });
-    REQUIRE(it.quorum->advance_until([&] { return done; }));
-    boost::asio::cancellation_signal stop;
-    it.quorum->manager().async_query(
-        "r", boost::asio::bind_cancellation_slot(stop.slot(), [](error_code, lock_status) {}));
-    stop.emit(boost::asio::cancellation_type::terminal);
-    it.quorum->advance(1s);
-    const auto spans = it.spans();
-    REQUIRE(names_of(spans) == names{"redlock.query", "redlock.query"});
-    CHECK(text_of(*spans[0], "redlock.lock.state") == "free");
-    CHECK(text_of(*spans[1], "error.type") == "cancelled");
 }
 
 }} // namespace opentelemetry_test

@@ -159,14 +159,8 @@ TEST_CASE("a free slot is found within 2 s though nobody tells of it") {
     held_quorum q(3);
     const std::uint64_t waiter = q.it.acquire_slot(waiting(), 2, 3s + moment);
     REQUIRE(q.it.answer_to(waiter) == nullptr);
-    SECTION("and nothing else happens") {
-        q.release();
-        CHECK(q.time_to_win(waiter) < 2s);
-    }
-    SECTION("and the master that is asked first denies it") {
-        q.release(GENERATE(0U, 1U, 2U));
-        CHECK(q.time_to_win(waiter) < 2s);
-    }
+    q.release();
+    CHECK(q.time_to_win(waiter) < 2s);
 }
 
 TEST_CASE("a lock that is held costs a waiter little") {
@@ -247,29 +241,6 @@ TEST_CASE(
     CHECK(q.asked_in_all() == 8 * 4);
     q.it.run_for(500ms);
     CHECK(q.asked_in_all() == 8 * 4);
-}
-
-TEST_CASE("a reader that waits next to an exclusive waiter may have missed a release, and asks "
-          "again soon") {
-    held_quorum q(3);
-    q.it.acquire(waiting(), 500ms);
-    const std::size_t before = q.asked_in_all();
-    q.it.acquire_form(core::lock_form::shared, waiting(), "r");
-    q.it.run_for(10ms);
-    CHECK(q.asked_in_all() - before > 3);
-}
-
-TEST_CASE("a waiter for a lock has missed nothing of what others wait for") {
-    held_quorum q(3);
-    q.it.acquire(waiting(), 500ms);
-    q.it.push(0, "p:{r}:free", "release-one");
-    q.it.run_for(20ms);
-    for (std::size_t i = 3; i < 6; ++i) {
-        q.it.paths[i].back = 60ms; // its subscriptions are confirmed then
-    }
-    const std::size_t before = q.asked_in_all();
-    q.it.acquire(waiting(), "s", 30ms);
-    CHECK(q.asked_in_all() - before == 3);
 }
 
 TEST_CASE("a waiter for several resources subscribes to each, and to nothing else") {

@@ -186,10 +186,6 @@ TEST_CASE("several managers share a page: each family once, told apart by the qu
     CHECK(got.series.size() == 2 * one.series.size());
 }
 
-TEST_CASE("no managers are a page without samples") {
-    CHECK(parse(to_prometheus(std::span<const prometheus_source>())).series.empty());
-}
-
 TEST_CASE("what comes from the network or from the user cannot break the page") {
     health hostile = some_health();
     hostile.masters[0].version = "7\"} 1\nevil 2 \\ \xff\xfe\t";

@@ -1,6 +1,9 @@
 // Pushes on a virtual clock: their effect on waiters, and the part of the arbiter.
 
+#include "core/bytes/keys.hpp"
 #include "waiters.hpp"
+
+#include <catch2/generators/catch_generators.hpp>
 
 namespace push_test { namespace {
 
@@ -99,24 +102,6 @@ TEST_CASE("a push of any one master brings an attempt, at the arbiter") {
     CHECK(it.answered(it.name).won);
 }
 
-TEST_CASE("a lone waiter asks all masters at once, when a majority has published the release") {
-    waiting_quorum it(5, true);
-    free_everywhere(it);
-    const std::size_t one = (it.first + 1) % 5;
-    SECTION("after the arbiter it waits for the others a little") {
-        it.tell(it.first, "release-one");
-        it.tell(one, "release-one");
-        CHECK(asked(it) == 6);
-        it.tell((it.first + 2) % 5, "release-one");
-    }
-    SECTION("if only the arbiter publishes, not for long") {
-        it.tell(it.first, "release-one", 1ms);
-    }
-    it.run_for(10ms);
-    CHECK(it.answered(it.name).won);
-    CHECK(asked(it) == 6 + 5);
-}
-
 TEST_CASE("a waiter that was not the fastest asks the arbiter first from then on") {
     waiting_quorum it(5, true);
     for (int round = 1; round <= 2; ++round) {
@@ -126,45 +111,6 @@ TEST_CASE("a waiter that was not the fastest asks the arbiter first from then on
         it.run_for(50ms);
         CHECK(asked(it) == static_cast<std::size_t>(round == 1 ? 6 + 5 : 6 + 5 + 1));
     }
-}
-
-TEST_CASE("a push overtakes the vote that is older") {
-    waiting_quorum it(3);
-    it.paths[it.first].back = 20ms;
-    it.tell(
-        it.first,
-        "release-one",
-        5ms); // the arbiter said no, and the lock is released before its answer arrives
-    free_everywhere(it);
-    it.tell(it.first, "release-two", 5ms);
-    CHECK(it.answer_to(it.name) == nullptr);
-    it.run_for(200ms);
-    CHECK(it.answered(it.name).won);
-}
-
-TEST_CASE("news from another master does not take back what a push during an attempt has told") {
-    waiting_quorum it(3);
-    it.paths[it.first].back = 20ms;
-    it.tell(it.first, "release-one", 5ms);
-    free_everywhere(it);
-    it.tell(it.first, "release-two", 1ms);
-    it.tell((it.first + 1) % 3, "release-one"); // late
-    it.run_for(200ms);
-    CHECK(it.answered(it.name).won);
-}
-
-TEST_CASE("a confirmed subscription does not take back what pushes during an attempt have told") {
-    waiting_quorum it(3);
-    const std::size_t second = (it.first + 1) % 3;
-    const std::size_t third = (it.first + 2) % 3;
-    it.paths[second].back = it.paths[third].back = 20ms;
-    it.masters[it.first].drop(it.key());
-    it.tell(it.first, "release-one", 5ms); // the others said no; their answers are on the way
-    free_everywhere(it);
-    it.tell(second, "release-one");
-    it.tell(third, "");
-    it.tell(third, "release-one", 200ms);
-    CHECK(it.answered(it.name).won);
 }
 
 TEST_CASE("a reply to PTTL that is older than a push does not postpone what the push has brought") {
@@ -178,16 +124,6 @@ TEST_CASE("a reply to PTTL that is older than a push does not postpone what the 
     CHECK(it.answered(it.name).won);
 }
 
-TEST_CASE("the arbiter's push counts after that of a majority") {
-    waiting_quorum it(3);
-    it.tell((it.first + 1) % 3, "release-one");
-    it.tell((it.first + 2) % 3, "release-one", 50ms); // the lock is still there on all of them
-    CHECK(it.answer_to(it.name) == nullptr);
-    free_everywhere(it);
-    it.tell(it.first, "release-one", 200ms);
-    CHECK(it.answered(it.name).won);
-}
-
 TEST_CASE("masters whose release may have been missed make up the majority that reports it") {
     waiting_quorum it(3);
     free_everywhere(it);
@@ -197,69 +133,6 @@ TEST_CASE("masters whose release may have been missed make up the majority that 
     it.tell((it.first + 2) % 3, ""); // as a subscription that is confirmed
     it.run_for(200ms);
     CHECK(it.answered(it.name).won);
-}
-
-TEST_CASE("an acquire that ends and may have kept others out notifies them") {
-    started_quorum it(rules_with(3, 0ms, true));
-    const auto told = [&] {
-        std::size_t found = 0;
-        for (const virtual_master& server : it.masters) {
-            found += static_cast<std::size_t>(
-                std::ranges::count_if(server.seen, [](const std::string& line) {
-                    return line.find(" remove 1 p:{r} ") != std::string::npos
-                           && line.ends_with(" 1");
-                }));
-        }
-        return found;
-    };
-    SECTION("when it is cancelled before its votes are in") {
-        it.cancel(it.acquire(waiting()), 50ms);
-        CHECK(told() == 3);
-    }
-    SECTION("when its wait ends before the votes of a later attempt are in") {
-        hold_everywhere(it);
-        const std::uint64_t name = it.acquire(waiting(redlock::wait_for(100ms)), 50ms);
-        free_everywhere(it);
-        for (std::size_t i = 0; i < 3; ++i) {
-            it.paths[i].back = 1s;
-        }
-        it.run_for(5s);
-        CHECK_FALSE(it.answered(name).won);
-        CHECK(told() == 3);
-    }
-    SECTION("but not when all have said no") {
-        hold_everywhere(it);
-        const std::uint64_t name = it.acquire(waiting(), 50ms);
-        it.cancel(name, 50ms);
-        CHECK(told() == 0);
-    }
-}
-
-TEST_CASE("the pushes that came are counted") {
-    waiting_quorum it(3);
-    for (std::size_t i = 0; i < 3; ++i) {
-        it.tell(i, "release-one");
-    }
-    it.tell(0, "release-two", 50ms);
-    CHECK(it.engine.count().release_notifications == 3 + 4);
-}
-
-TEST_CASE("a push for nobody, or for another, changes nothing") {
-    waiting_quorum it(3);
-    const std::size_t before = asked(it);
-    for (std::size_t i = 0; i < 3; ++i) {
-        it.push(i, "p:{s}:free", "release-one");
-        it.push(i, "nonsense", "");
-    }
-    it.run_for(50ms);
-    CHECK(asked(it) == before);
-    it.cancel(it.name, 50ms);
-    it.tell(0, "release-one", 50ms);
-    CHECK(asked(it) == before);
-    for (const virtual_master& server : it.masters) {
-        CHECK(server.count("SUBSCRIBE") == 1);
-        CHECK(server.count("UNSUBSCRIBE") == 1);
-    }
 }
 
 TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and shown") {
@@ -340,6 +213,78 @@ TEST_CASE("a channel is left when neither a waiter nor a listener is there any m
     }
     it.run_for(5ms);
     CHECK(asked(it, "UNSUBSCRIBE p:{r}:free") == 3);
+}
+
+// Masters that count on how many of them a release is published.
+struct published_quorum : virtual_quorum {
+    explicit published_quorum(bool guarded) : virtual_quorum(rules(guarded)) {
+        for (virtual_master& one : masters) {
+            one.put("p::epoch", core::record_of_new_server(one.run_id));
+            one.tell = [this](std::string_view, std::string_view) {
+                ++published;
+                return listening;
+            };
+        }
+        start();
+    }
+    static core::settings rules(bool guarded) {
+        core::settings out = rules_with(5, 0ms, true);
+        if (guarded) {
+            out.protocol = redlock::protocol::guarded;
+            out.record_key = "p::epoch";
+        }
+        return out;
+    }
+
+    // On how many masters the release of a lock was published.
+    std::size_t releases(const std::string& name = "r") {
+        const answer got = acquire_now(once(), name);
+        REQUIRE(got.won);
+        published = 0;
+        release(got);
+        run_for(10ms);
+        CHECK(!has_key(name));
+        return published;
+    }
+
+    std::size_t published = 0;
+    std::int64_t listening = 0; // on each master
+};
+
+TEST_CASE("a release is published everywhere until the arbiter finds that nobody listens") {
+    published_quorum q(GENERATE(false, true));
+    CHECK(q.releases() == 5);
+    CHECK(q.releases() == 1);
+    CHECK(q.releases() == 1);
+    SECTION("and everywhere where the arbiter has no key to remove") {
+        for (virtual_master& one : q.masters) {
+            virtual_master* const other = &one == &q.masters[0] ? &q.masters[1] : &q.masters[0];
+            q.published = 0;
+            one.put(q.key(), "another's", q.now() + 50ms);
+            const answer got = q.take(once());
+            REQUIRE(other->value_of(q.key(), q.now()) == got.token);
+            q.run_for(100ms);
+            q.release(got, 10ms);
+            CHECK(q.published >= 1);
+        }
+    }
+    SECTION("each lock by itself") {
+        CHECK(q.releases("s") == 5);
+        CHECK(q.releases("s") == 1);
+    }
+    SECTION("and again once somebody listens") {
+        q.listening = 1;
+        CHECK(q.releases() == 1); // which notifies it, and is counted
+        CHECK(q.releases() == 5);
+        q.listening = 0;
+        CHECK(q.releases() == 5);
+        CHECK(q.releases() == 1);
+    }
+    SECTION("and again when another master may be the arbiter") {
+        q.cut_off(2, 10ms);
+        CHECK(q.releases() == 4);
+        CHECK(q.releases() == 1);
+    }
 }
 
 }} // namespace push_test

@@ -8,7 +8,6 @@ namespace quorum_test { namespace {
 using namespace redlock::core;
 using redlock::time_point;
 using redlock::vote;
-using unit::virtual_master;
 
 constexpr unsigned bit(unsigned master) {
     return 1U << master;
@@ -77,49 +76,6 @@ TEST_CASE("quorum: a server with two names votes once, under the name that was s
     it.introduce(1);
     CHECK(it.votes() == all{admitted, admitted, admitted});
     CHECK(it.changed == (bit(0) | bit(1)));
-}
-
-TEST_CASE("quorum: a quarantine ends by itself, when it is due") {
-    settings rules = unit::settings_for(3);
-    rules.quarantine = true;
-    site it(rules);
-    for (virtual_master& server : it.servers) {
-        server.started_us = server.wall_us(it.now);
-    }
-    it.bring_up();
-    CHECK(it.votes() == all(3, vote::quarantined));
-    const time_point ends = it.now + rules.quarantine_time();
-    CHECK(it.masters.why_not(0, ends - 1ns).starts_with("1 s left"));
-    CHECK(it.masters.health_of(0, it.now).quarantine_left >= rules.quarantine_time());
-    it.rules.health_check_interval = 1h; // or that is due before
-    it.changed = 0;
-    it.wait(ends - it.now - 1ns);
-    CHECK(it.changed == 0);
-    it.wait(1ns);
-    CHECK(it.changed == 7);
-    CHECK(it.readied == 1);
-
-    // A master may say that it has more to wait for.
-    it.note(it.masters.quarantine(1, 5s, 1, it.now));
-    CHECK(it.votes() == all{admitted, vote::quarantined, admitted});
-    CHECK(it.masters.next_due() <= it.now + 5s);
-    it.wait(5s);
-    CHECK(it.masters.admitted() == 3);
-}
-
-TEST_CASE("quorum: a silent master has timed out until it answers") {
-    site it(3);
-    it.bring_up();
-    it.ask(1);
-    CHECK(it.masters.next_due() == it.now + it.rules.master_timeout);
-    it.changed = 0;
-    it.wait(it.rules.master_timeout);
-    CHECK(it.votes() == all{admitted, vote::timed_out, admitted});
-    CHECK(it.changed == bit(1));
-    CHECK(it.masters.why_not(1, it.now).starts_with("silent for longer"));
-    CHECK(it.masters.health_of(1, it.now).state == redlock::master_state::silent);
-    it.talk(1);
-    CHECK(it.masters.admitted() == 3);
 }
 
 TEST_CASE("quorum: a master that did not answer yet may be slow if it has had no time for it") {
@@ -191,54 +147,6 @@ TEST_CASE("quorum: a master whose clock alone was stepped begins to remember ane
     CHECK(it.talk(0).empty());
     CHECK(it.talk(1) == std::vector<std::string>{"EVAL", "INFO"});
     CHECK(it.masters.judge_steps(due) == 0);
-}
-
-TEST_CASE("quorum: where several clocks were stepped at once, it was ours") {
-    settings rules = unit::settings_for(3);
-    rules.quarantine = true;
-    site it(rules);
-    it.bring_up();
-    CHECK(it.masters.clock_stepped(1, it.now));
-    const std::string asked = it.masters.output(0);
-    CHECK(it.masters.clock_stepped(2, it.now + 1ms));
-    CHECK(it.masters.output(0) == asked); // once
-    it.talk(0);
-    it.talk(2);
-    CHECK(it.masters.admitted() == 1);
-    CHECK(it.masters.judge_steps(it.now + rules.master_timeout) == 2);
-    for (std::size_t i = 0; i < 3; ++i) {
-        CHECK(it.masters.output(i).empty());
-        it.masters.time_passed(i, it.now + rules.master_timeout);
-    }
-    CHECK(it.masters.admitted() == 3);
-}
-
-TEST_CASE("quorum: a majority is heard of where enough subscribers are live, and may publish") {
-    site it(3);
-    it.bring_up();
-    CHECK(!it.masters.notified_by_quorum());
-    CHECK(!it.masters.lost_notifications());
-    it.masters.watch("channel", it.now);
-    it.masters.refresh_due();
-    CHECK(it.masters.next_due() == it.now + it.rules.connect_timeout);
-    for (const std::size_t link : {3U, 4U}) {
-        it.masters.opened(link, it.now);
-        CHECK(it.masters.output(link).find("SUBSCRIBE") != std::string::npos);
-        it.masters.received(link, std::string("+PONG\r\n"), it.now);
-    }
-    CHECK(it.masters.notified_by_quorum());
-    CHECK(!it.masters.lost_notifications());
-    CHECK(!it.masters.lost_notifications());
-
-    it.masters[1].link->published("NOPERM", it.now);
-    CHECK(!it.masters.notified_by_quorum());
-    CHECK(it.masters.lost_notifications());
-    CHECK(!it.masters.lost_notifications()); // that was said
-    it.masters[1].link->published({}, it.now);
-    CHECK(it.masters.notified_by_quorum());
-    CHECK(!it.masters.lost_notifications());
-    it.masters.closed(3, "reset", it.now);
-    CHECK(it.masters.lost_notifications());
 }
 
 TEST_CASE("quorum: the round trip is smoothed, and what took no time says nothing of it") {

@@ -36,20 +36,16 @@ struct one_server {
         return process.execute(views, now).describe();
     }
     /// The status, the rest of the quarantine, the clock.
-    std::string shake_hands(
-        const std::string& run = "run",
-        const std::string& promoted_from = "-",
-        const std::string& quarantine = long_quarantine,
-        const std::string& stepped = "0") {
+    std::string shake_hands(const std::string& quarantine = long_quarantine) {
         const std::string said = ask(
             {"EVAL",
              std::string(core::guarded_handshake.text),
              "1",
              record_key,
-             run,
-             promoted_from,
+             "run",
+             "-",
              quarantine,
-             stepped,
+             "0",
              "1d"});
         std::istringstream lines(said);
         std::int64_t status = 0;
@@ -58,7 +54,7 @@ struct one_server {
         lines >> status >> ends >> clock;
         return lines.fail() || status < 0 ? said : triple(status, ends - clock, clock);
     }
-    std::string acquire(const std::string& run = "run") {
+    std::string acquire() {
         return ask(
             {"EVAL",
              std::string(core::guarded_acquire.text),
@@ -68,12 +64,10 @@ struct one_server {
              "1000",
              "0",
              "token",
-             run,
+             "run",
              long_quarantine,
              "0"});
     }
-    std::string granted() const { return "1\n" + std::to_string(now); }
-    bool has_lock() { return ask({"EXISTS", "p:{r}"}) == "1"; }
     std::string record() { return ask({"GET", record_key}); }
 };
 
@@ -82,33 +76,12 @@ TEST_CASE("the longest quarantine that was asked for is kept, and counts for all
     it.shake_hands();
     const std::int64_t born = it.now;
     it.now += 40 * second;
-    CHECK(
-        it.shake_hands("run", "-", std::to_string(60 * second)) == triple(2, 20 * second, it.now));
+    CHECK(it.shake_hands(std::to_string(60 * second)) == triple(2, 20 * second, it.now));
     CHECK(it.shake_hands() == triple(0, 20 * second, it.now));
     CHECK(it.acquire() == triple(-2, 20 * second, it.now));
     CHECK(
         it.record()
         == "4 run - " + std::to_string(born) + " " + std::to_string(60 * second) + " 1d");
-}
-
-TEST_CASE("a client of version 0.1 gets an error from a record of this one, and no lock") {
-    one_server it;
-    it.ask({"SET", record_key, core::record_of_new_server("run")});
-    for (const std::string script :
-         {"return redis.call('HMGET', KEYS[1], 'run', 'born', 'q', 'dur')", // handshake
-          "redis.call('HMGET', KEYS[1], 'run', 'born', 'q')\n"              // acquire
-          "redis.call('SET', 'p:{r}', 'token')"}) {
-        CHECK(it.ask({"EVAL", script, "1", record_key}).find("WRONGTYPE") != std::string::npos);
-    }
-    CHECK(!it.has_lock());
-}
-
-TEST_CASE("a new server whose record was written by its creator votes at once") {
-    one_server it;
-    it.ask({"SET", record_key, core::record_of_new_server("run")});
-    CHECK(it.shake_hands().starts_with("0\n-"));
-    CHECK(it.acquire() == it.granted());
-    CHECK(it.acquire("restarted") == triple(-4, 30 * second, it.now));
 }
 
 // --- Engines whose masters are such servers -----------------------------------------------------
@@ -373,16 +346,6 @@ TEST_CASE("a clock that is set late in a quarantine is noticed before the master
     CHECK(q.admitted() == 0);
     q.it.run_for(2s);
     CHECK(q.admitted() == 1);
-}
-
-TEST_CASE("a step that is seen during a handshake is reported by the next one") {
-    served_quorum q(1, false); // quarantined: it is asked by handshakes
-    q.it.start();
-    q.it.run_for(2500ms);
-    q.it.masters[0].ahead += 3600s;
-    q.it.run_for(3s);
-    const std::string born = q.record(0).substr(std::string("4 run-0 - ").size(), 16);
-    CHECK(std::stoll(born) > date + 3600 * second);
 }
 
 TEST_CASE("a master with a record of another format does not vote, and says what to do") {

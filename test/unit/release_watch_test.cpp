@@ -79,30 +79,4 @@ TEST_CASE("release watch: a notification between the look and the wait is not mi
     CHECK(!mine.result());
 }
 
-TEST_CASE("release watch: one call can be cancelled among others") {
-    watched mine;
-    mine.watch.listen("k");
-    mine.wait(0, 7);
-    mine.watch.cancel(8, errc::closed);
-    CHECK(!mine.result());
-    mine.watch.cancel(7, errc::closed);
-    CHECK(mine.result() == error_code(errc::closed));
-    mine.watch.release_notified("k");
-    CHECK(mine.watch.next_due() == time_point::max());
-}
-
-TEST_CASE("release watch: notifications count while somebody listens") {
-    watched mine;
-    mine.watch.release_notified("k");
-    mine.watch.listen("k");
-    mine.watch.listen("k");
-    CHECK(mine.watch.notifications_of("k") == 0);
-    mine.watch.unlisten("k");
-    mine.watch.release_notified("k");
-    CHECK(mine.watch.notifications_of("k") == 1);
-    mine.watch.unlisten("k");
-    mine.watch.listen("k");
-    CHECK(mine.watch.notifications_of("k") == 0);
-}
-
 }} // namespace release_watch_test

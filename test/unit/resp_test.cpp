@@ -1,8 +1,5 @@
-#include "core/bytes/append_command.hpp"
 #include "core/bytes/resp.hpp"
 #include "support/test.hpp"
-
-#include <random>
 
 namespace resp_test { namespace {
 
@@ -56,37 +53,6 @@ std::string bulk(const std::string& text) {
     return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
 }
 
-TEST_CASE("a command is an array of counted strings") {
-    std::string out;
-    append_command(out, {"PING"});
-    CHECK(out == "*1\r\n$4\r\nPING\r\n");
-    out.clear();
-    append_command(out, {"SET", "k", "v", "NX", "PX", "10"});
-    CHECK(out == "*6\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n$2\r\nNX\r\n$2\r\nPX\r\n$2\r\n10\r\n");
-}
-
-TEST_CASE("a command may hold any bytes, and is appended") {
-    std::string out = "before";
-    const std::string_view odd("\0\r\n$*\xff", 6);
-    append_command(out, {"GET", odd, ""});
-    CHECK(out == "before*3\r\n$3\r\nGET\r\n$6\r\n" + std::string(odd) + "\r\n$0\r\n\r\n");
-}
-
-TEST_CASE("every type of reply is read") {
-    CHECK(first_of("+OK\r\n") == "+OK");
-    CHECK(first_of("-ERR bad\r\n") == "-ERR bad");
-    CHECK(first_of(":0\r\n") == ":0");
-    CHECK(first_of(":-1\r\n") == ":-1");
-    CHECK(first_of("$5\r\nhello\r\n") == "$hello");
-    CHECK(first_of("$0\r\n\r\n") == "$");
-    CHECK(first_of("$-1\r\n") == "nil");
-    CHECK(first_of("*-1\r\n") == "nil");
-    CHECK(first_of("*0\r\n") == "*0[]");
-    CHECK(first_of("*2\r\n$1\r\na\r\n:7\r\n") == "*2[$a :7 ]");
-    CHECK(first_of("*3\r\n:1\r\n*2\r\n:2\r\n$-1\r\n+x\r\n") == "*3[:1 *2 :2 nil +x ]");
-    CHECK(first_of(std::string_view("$4\r\n\0\r\n\0\r\n", 10)) == "$" + std::string("\0\r\n\0", 4));
-}
-
 TEST_CASE("integers are read to their limits") {
     CHECK(first_of(":9223372036854775807\r\n") == ":9223372036854775807");
     CHECK(first_of(":-9223372036854775808\r\n") == ":-9223372036854775808");
@@ -119,41 +85,6 @@ TEST_CASE("replies are the same wherever the stream is split") {
     CHECK(found == expected);
 }
 
-TEST_CASE("texts of a nested array survive until the array is complete, byte by byte") {
-    std::string stream = "*3\r\n" + bulk(std::string(500, 'a')) + "*2\r\n"
-                         + bulk(std::string(2'000, 'b')) + bulk("c") + bulk(std::string(9, 'd'));
-    reply_reader reader;
-    for (std::size_t i = 0; i + 1 < stream.size(); ++i) {
-        feed(reader, {&stream[i], 1});
-        REQUIRE(reader.next() == nullptr);
-    }
-    feed(reader, {&stream.back(), 1});
-    const reply* const all = reader.next();
-    REQUIRE(all != nullptr);
-    REQUIRE(all->elements.size() == 5);
-    CHECK(all->elements[0].text == std::string(500, 'a'));
-    CHECK(all->elements[2].text == std::string(2'000, 'b'));
-    CHECK(all->elements[3].text == "c");
-    CHECK(all->elements[4].text == std::string(9, 'd'));
-}
-
-TEST_CASE("a reply that grows too large is refused before it is complete") {
-    for (const std::string& start : {std::string("$100000000\r\n"), std::string("+")}) {
-        reply_reader reader;
-        feed(reader, start);
-        CHECK(reader.next() == nullptr);
-        const std::string piece(16 * 1024, 'x');
-        std::size_t fed = 0;
-        while (reader.error().empty() && fed < 2 * reply_reader::reply_bytes_max) {
-            feed(reader, piece);
-            CHECK(reader.next() == nullptr);
-            fed += piece.size();
-        }
-        CHECK(reader.error().find("larger than 262144 bytes") != std::string::npos);
-        CHECK(fed <= reply_reader::reply_bytes_max + piece.size());
-    }
-}
-
 TEST_CASE("an array of very many elements is refused before it is complete") {
     reply_reader reader;
     feed(reader, "*100000000\r\n");
@@ -173,25 +104,6 @@ TEST_CASE("a reply of the largest size is read, one byte more is refused") {
     const std::string largest(reply_reader::reply_bytes_max, 'i');
     CHECK(first_of(bulk(largest)) == "$" + largest);
     CHECK(first_of(bulk(largest + "i")).find("larger than") != std::string::npos);
-}
-
-TEST_CASE("an invalid reply is an error with a reason") {
-    for (const std::string_view bytes :
-         {"hello\r\n",
-          "HTTP/1.1 400 Bad Request\r\n\r\n",
-          "?\r\n",
-          "\r\n",
-          ":abc\r\n",
-          ":\r\n",
-          "$abc\r\n",
-          "*x\r\n",
-          ":1x\r\n",
-          ":1\rx\r\n"}) {
-        CAPTURE(bytes);
-        reply_reader reader;
-        CHECK(all_of(reader, bytes).empty());
-        CHECK(reader.error().starts_with("malformed reply: "));
-    }
 }
 
 TEST_CASE("a line that is larger than the largest reply is refused, also in one piece") {
@@ -217,13 +129,6 @@ TEST_CASE("a number with a leading zero is invalid, fed whole or in pieces") {
     }
 }
 
-TEST_CASE("replies before the malformed one count, none after it") {
-    reply_reader reader;
-    CHECK(
-        all_of(reader, "+OK\r\n:1\r\ngarbage\r\n+OK\r\n") == std::vector<std::string>{"+OK", ":1"});
-    CHECK(!reader.error().empty());
-}
-
 TEST_CASE("an error stays until the reader is cleared, and then nothing is left of it") {
     reply_reader reader;
     feed(reader, "*2\r\n$3\r\nold\r\ngarbage\r\n");
@@ -236,24 +141,6 @@ TEST_CASE("an error stays until the reader is cleared, and then nothing is left 
     reader.clear();
     CHECK(reader.error() == "");
     CHECK(all_of(reader, "+OK\r\n*1\r\n:5\r\n") == std::vector<std::string>{"+OK", "*1[:5 ]"});
-}
-
-TEST_CASE("garbage ends in an error or in silence, never in a crash") {
-    std::mt19937 random(3);
-    static constexpr std::string_view letters = "+-:$*_#,(~>%|0123456789\r\nabc";
-    for (int turn = 0; turn < 20'000; ++turn) {
-        std::string bytes;
-        const std::size_t size = random() % 40;
-        for (std::size_t i = 0; i < size; ++i) {
-            bytes += letters[random() % letters.size()];
-        }
-        reply_reader reader;
-        std::size_t found = 0;
-        for (std::size_t at = 0; at < bytes.size(); at += 7) {
-            found += all_of(reader, std::string_view(bytes).substr(at, 7)).size();
-        }
-        REQUIRE(found <= size);
-    }
 }
 
 TEST_CASE("what locks are answered with is read where it lies, without a copy") {
@@ -289,33 +176,6 @@ TEST_CASE("a line ends with both of its characters") {
     CHECK(first_of("+a\nb\r\n") != "+");
     CHECK(first_of("+a\n").starts_with("nothing"));
     CHECK(first_of(":1\n").starts_with("nothing"));
-}
-
-TEST_CASE("a string that is odd is the same wherever the stream is cut") {
-    for (const std::string bytes :
-         {"$03\r\nabc\r\n", "$00\r\n\r\n", "$3\r\nabcxx", "$3\nabc\r\n"}) {
-        CAPTURE(bytes);
-        reply_reader reader;
-        const std::string_view whole = bytes;
-        feed(reader, whole.substr(0, 2));
-        CHECK(reader.next() == nullptr);
-        feed(reader, whole.substr(2));
-        const reply* const found = reader.next();
-        CHECK(
-            (found != nullptr ? "$" + std::string(found->text) : "nothing: " + reader.error())
-            == first_of(bytes));
-    }
-}
-
-TEST_CASE("nothing has no number, wherever the stream is cut") {
-    reply_reader reader;
-    for (const std::string_view part : {"$-", "1\r\n"}) {
-        feed(reader, part);
-    }
-    const reply* const found = reader.next();
-    REQUIRE(found != nullptr);
-    CHECK(found->type == reply_type::nil);
-    CHECK(found->integer == 0);
 }
 
 TEST_CASE("a reply is taken by its bytes if it is whole, and the next one") {

@@ -41,12 +41,6 @@ TEST_CASE("the time without a majority is that of all the states that have none"
     CHECK(quorum_downtime(32, 1e-3) == Approx(5.92e-40).epsilon(0.01));
 }
 
-TEST_CASE("an even number of masters is down more often than one less") {
-    for (const std::size_t even : {2U, 4U, 6U, 8U}) {
-        CHECK(quorum_downtime(even, 0.01) > quorum_downtime(even - 1, 0.01));
-    }
-}
-
 TEST_CASE("the times of a lease are those by which the engine goes") {
     config known;
     acquire_options options;

@@ -1,4 +1,4 @@
-// The search of an acquire for free slots, alone: what it tries, and when it gives up.
+// The search of an acquire for free slots, alone: what scans have found, and what it tries.
 
 #include "core/waiting/slot_search.hpp"
 #include "support/test.hpp"
@@ -16,42 +16,49 @@ slot_tally free_are(std::string_view slots) {
     return found;
 }
 
-std::vector<std::uint32_t> next_of(slot_search& search) {
-    std::vector<std::uint32_t> out;
-    search.next(out);
+TEST_CASE("slot search: what was free is forgotten in a pause, and passed on within a pool") {
+    jitter random{3};
+    slot_search served(4, 1);
+    served.scanned(free_are("1100"), random);
+    slot_search smaller(3, 1); // some of those it does not have
+    smaller.take_over(served);
+    CHECK(!smaller.has_next());
+    slot_search next(4, 1);
+    next.take_over(served);
+    CHECK(next.has_next());
+    CHECK(!served.has_next());
+    next.stop();
+    CHECK(!next.has_next());
+}
+
+std::vector<std::uint32_t> chosen(const slot_tally& found, std::size_t most) {
+    jitter random(7);
+    std::vector<std::uint32_t> out{99};
+    found.choose(most, random, out);
     return out;
 }
 
-TEST_CASE("slot search: it tries the free slots one after the other, and then needs a scan") {
-    jitter random{3};
-    slot_search search(6, 1);
-    CHECK(!search.has_next());
-    REQUIRE(search.scanned(free_are("010110"), random));
-    std::set<std::uint32_t> tried;
-    for (int i = 0; i < 3; ++i) {
-        REQUIRE(search.has_next());
-        tried.insert(next_of(search).at(0));
+TEST_CASE("a scan that found nothing waits for all outstanding replies") {
+    slot_tally found;
+    found.reset(3, 2, 600);
+    for (std::size_t i = 0; i < 3; ++i) {
+        found.asked(i, 2);
     }
-    CHECK(tried == std::set<std::uint32_t>{1, 3, 4});
-    CHECK(!search.has_next());
-    CHECK(!search.scanned(free_are("000000"), random));
-}
-
-TEST_CASE("slot search: several slots are named in order, and none is left over") {
-    jitter random{3};
-    slot_search search(7, 3);
-    CHECK(search.wants() == 3);
-    CHECK(!search.scanned(free_are("0101000"), random));
-    REQUIRE(search.scanned(free_are("1111111"), random));
-    std::set<std::uint32_t> tried;
-    for (int i = 0; i < 2; ++i) {
-        const std::vector<std::uint32_t> slots = next_of(search);
-        REQUIRE(slots.size() == 3);
-        CHECK(std::ranges::is_sorted(slots));
-        tried.insert(slots.begin(), slots.end());
+    const std::string none(512, '0');
+    const std::string rest(88, '0');
+    for (std::size_t i = 0; i < 2; ++i) {
+        found.told(i, 0, none);
+        CHECK(found.complete() == i);
+        found.told(i, 512, rest);
     }
-    CHECK(tried.size() == 6);  // none twice
-    CHECK(!search.has_next()); // one is left, which is too few
+    CHECK(found.complete() == 2);
+    CHECK(!found.decided());
+    CHECK(found.owes(2));
+    found.told(2, 0, none);
+    found.failed(2);
+    CHECK(found.decided());
+    CHECK(found.complete() == 2); // half a reply does not count
+    CHECK(chosen(found, 9).empty());
 }
 
 TEST_CASE("slot search: after eight refusals it is over, whatever scans came between") {
@@ -59,8 +66,9 @@ TEST_CASE("slot search: after eight refusals it is over, whatever scans came bet
     slot_search search(100, 1);
     const auto left = [&] {
         int count = 0;
+        std::vector<std::uint32_t> tried;
         for (search.scanned(free_are(std::string(100, '1')), random); search.has_next(); ++count) {
-            next_of(search);
+            search.next(tried);
         }
         return count;
     };
@@ -77,21 +85,6 @@ TEST_CASE("slot search: after eight refusals it is over, whatever scans came bet
     CHECK(left() == 0);
     search.stop(); // it has paused
     CHECK(left() == 8);
-}
-
-TEST_CASE("slot search: what was free is forgotten in a pause, and passed on within a pool") {
-    jitter random{3};
-    slot_search served(4, 1);
-    served.scanned(free_are("1100"), random);
-    slot_search smaller(3, 1); // some of those it does not have
-    smaller.take_over(served);
-    CHECK(!smaller.has_next());
-    slot_search next(4, 1);
-    next.take_over(served);
-    CHECK(next.has_next());
-    CHECK(!served.has_next());
-    next.stop();
-    CHECK(!next.has_next());
 }
 
 }} // namespace slot_search_test

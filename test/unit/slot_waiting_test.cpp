@@ -48,73 +48,6 @@ TEST_CASE("the release of any slot wakes a waiter for one") {
     CHECK(asked(it, "UNSUBSCRIBE p:{r}:slot:free") == 3);
 }
 
-TEST_CASE("a slot is announced as free after its removal, on the channel of its pool alone") {
-    core::settings rules = guarded_settings_for(3);
-    rules.pushes = true;
-    started_quorum it(rules);
-    const answer got = it.acquire_slot_now(waiting(), 4);
-    for (virtual_master& server : it.masters) {
-        server.seen.clear();
-    }
-    it.release(got, 5ms);
-    for (const virtual_master& server : it.masters) {
-        REQUIRE(server.seen.size() == 2);
-        CHECK(server.seen[0].starts_with("EVAL"));
-        CHECK(server.seen[0].ends_with(" 0 " + got.token + " 0")); // no fence, not published
-        CHECK(server.seen[1].starts_with("PUBLISH p:{r}:slot:free "));
-    }
-}
-
-TEST_CASE("what is released while a scan is under way is not missed") {
-    for (const nanoseconds delay : {0us, 200us, 400us, 600us, 800us, 1000us, 1200us, 1400us}) {
-        INFO(delay.count());
-        started_quorum it(rules_without_polling(3));
-        hold(it, 0);
-        hold(it, 1);
-        const auto name = it.acquire_slot(waiting(), 2, 1s);
-        // The push comes for a slot that is gone again; and then another, during that scan.
-        for (std::size_t i = 0; i < 3; ++i) {
-            it.push(i, "p:{r}:slot:free", "one");
-        }
-        it.run_for(delay);
-        let_go(it, 1);
-        for (std::size_t i = 0; i < 3; ++i) {
-            it.push(i, "p:{r}:slot:free", "two");
-        }
-        REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
-        CHECK(it.answered(name).slots.at(0) == 1);
-    }
-}
-
-TEST_CASE("of the waiters of one pool only the first looks, and they are served in turn") {
-    for (const milliseconds handoff_time : {0ms, 30ms, milliseconds(1h)}) {
-        started_quorum it(rules_with(3, handoff_time, true));
-        std::vector<answer> held;
-        for (int i = 0; i < 3; ++i) {
-            held.push_back(it.acquire_slot_now(waiting(), 3));
-        }
-        std::vector<std::uint64_t> names;
-        for (int i = 0; i < 12; ++i) {
-            names.push_back(it.acquire_slot(waiting(), 3));
-        }
-        it.run_for(50ms);
-        for (std::size_t i = 0; i < names.size(); ++i) {
-            CHECK(it.answer_to(names[i]) == nullptr);
-            it.release(held[i]);
-            REQUIRE(it.run_while_not([&] { return it.answer_to(names[i]) != nullptr; }, 5s));
-            REQUIRE(it.answered(names[i]).won);
-            held.push_back(it.answered(names[i]));
-            CHECK(held[i].slots.at(0) == held.back().slots.at(0));
-        }
-        for (std::size_t i = names.size(); i < held.size(); ++i) {
-            it.release(held[i]);
-        }
-        CHECK(it.idle());
-        CHECK(!has_slot_key(it));
-        CHECK((it.engine.count().local_handoffs > 0) == (handoff_time > 0ms));
-    }
-}
-
 TEST_CASE("a slot that is handed off costs the masters nothing") {
     started_quorum it(rules_without_polling(3, 1h));
     answer mine = it.acquire_slot_now(waiting(), 1);
@@ -179,32 +112,6 @@ TEST_CASE("a lock that is named like a pool's slot is not handed off as a slot")
     const auto other = it.acquire_slot(waiting(), 1, 50ms);
     it.release(mine, 5s);
     CHECK(it.answer_to(other) == nullptr);
-}
-
-TEST_CASE("a waiter for a slot that is cancelled leaves nothing, wherever it stood") {
-    for (const nanoseconds after : {0us, 500us, 1000us, 1500us, 2500us, 10'000us}) {
-        for (const bool full : {true, false}) {
-            INFO(after.count() << ", " << full);
-            started_quorum it(rules_with(3, 0ms, true));
-            if (full) {
-                hold(it, 0);
-            }
-            const auto first = it.acquire_slot(waiting(), 1);
-            const auto second = it.acquire_slot(waiting(), 1, after);
-            it.cancel(first);
-            it.cancel(second, 1s);
-            for (const auto name : {first, second}) {
-                if (it.answered(name).won) {
-                    CHECK(!full);
-                    it.release(it.answered(name));
-                }
-            }
-            let_go(it, 0);
-            CHECK(it.idle());
-            CHECK(!has_slot_key(it));
-            CHECK(it.engine.count().subscriptions == 0);
-        }
-    }
 }
 
 }} // namespace slot_waiting_test

@@ -16,23 +16,6 @@ namespace state_test {
 using namespace redlock::core;
 using redlock::vote;
 
-TEST_CASE("a vote that was not granted leaves no key, one that is not known may") {
-    ballots votes;
-    const auto may_be_set = [&](vote said, bool asked = true) {
-        votes.reset(2);
-        votes.of[1].asked = asked;
-        votes.of[0].said = votes.of[1].said = said;
-        return votes.may_be_set();
-    };
-    for (const vote said : {vote::granted, vote::pending, vote::timed_out, vote::unreachable}) {
-        CHECK(may_be_set(said));
-        CHECK(!may_be_set(said, false));
-    }
-    for (const vote said : {vote::held, vote::error, vote::quarantined}) {
-        CHECK(!may_be_set(said));
-    }
-}
-
 // A process may hold very many locks, and have very many waiters. Each lock also has a ballot for
 // each master, its key with the token, and the handle of its holder.
 static_assert(sizeof(void*) > 8 || sizeof(ballot) <= 24);
@@ -64,31 +47,6 @@ TEST_CASE("what few votes have is copied with them, and gone when they are used 
     copy = ballots();
     CHECK(copy.of.empty());
     CHECK(copy.text(2).empty());
-}
-
-TEST_CASE("of a master that was sent nothing no removal is in flight") {
-    ballots votes;
-    votes.reset(2);
-    CHECK(votes.removal_mark(1) == 0);
-    CHECK(votes.left(1) == lease_unknown);
-}
-
-TEST_CASE("the key and the token of a claim outlive it in the handle of its holder") {
-    const std::string token = "0123456789abcdef0123456789abcdef01234567";
-    unit::claim_site it;
-    claim& lease = it.it;
-    CHECK(std::string_view(lease.key()).empty());
-    CHECK(lease.token_text().empty());
-    lease.acquire(lock_form::exclusive, owned_key("redlock:{r}", token), {}, it.at());
-    const owned_key of_holder = lease.key();
-    owned_key copy = lease.key();
-    owned_key moved = std::move(copy);
-    lease.reset();
-    CHECK(lease.token_text().empty());
-    moved = owned_key("another", std::string(token.rbegin(), token.rend()));
-    CHECK(std::string_view(of_holder) == "redlock:{r}");
-    CHECK(of_holder.token() == token);
-    CHECK(std::string_view(moved) == "another");
 }
 
 TEST_CASE("a waiter for a lock waits in its form, for a slot of a pool as for a lock") {

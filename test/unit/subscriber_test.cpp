@@ -31,14 +31,11 @@ struct harness : subscriber_events {
         return rules;
     }
 
-    void open_subscriber(std::size_t) override { ++opens; }
+    void open_subscriber(std::size_t) override {}
     void close_subscriber(std::size_t) override { ++closes; }
     void
     release_notified(std::size_t, std::string_view channel, std::string_view, time_point) override {
         hints.emplace_back(channel);
-        if (when_hinted) {
-            when_hinted(channel);
-        }
     }
     void noted(std::size_t, std::string_view text) override { notes.emplace_back(text); }
 
@@ -61,30 +58,15 @@ struct harness : subscriber_events {
     settings rules;
     jitter random{1};
     time_point now{1'000s};
-    int opens = 0;
     int closes = 0;
     lines hints;
     lines notes;
-    std::function<void(std::string_view)> when_hinted;
     subscriber link{0, rules, *this, random};
 };
 
 struct up_harness : harness {
     up_harness() { bring_up(); }
 };
-
-TEST_CASE("a push connection is opened by the first channel that is watched") {
-    harness it;
-    CHECK(it.link.next_due() == forever);
-    CHECK(!it.link.wanted());
-    it.link.watch("a", it.now);
-    it.link.watch("b", it.now);
-    it.link.watch("a", it.now);
-    CHECK(it.opens == 1);
-    CHECK(it.link.wanted());
-    CHECK(it.link.watched() == 2);
-    CHECK(!it.link.live());
-}
 
 TEST_CASE("it logs in and subscribes to everything in one write, and is live then") {
     settings rules = harness::checked_each_second();
@@ -104,54 +86,6 @@ TEST_CASE("it logs in and subscribes to everything in one write, and is live the
     it.hear(confirmed("subscribe", "a") + confirmed("subscribe", "b"));
     CHECK(it.hints == lines{"a", "b"}); // what was published before was missed
     CHECK(it.link.messages() == 0);
-}
-
-TEST_CASE("later channels are subscribed to as they come, all in one write") {
-    up_harness it;
-    it.link.watch("b", it.now);
-    it.link.watch("c", it.now);
-    it.link.unwatch("a", it.now);
-    CHECK(it.written() == lines{"SUBSCRIBE b", "SUBSCRIBE c", "UNSUBSCRIBE a"});
-    CHECK(it.link.watched() == 2);
-}
-
-TEST_CASE("each message is a hint, also between answers, but not of a channel that was left") {
-    up_harness it;
-    it.link.watch("b", it.now);
-    it.hear(message("a") + confirmed("subscribe", "b") + message("b"));
-    CHECK(it.hints == lines{"a", "b", "b"});
-    CHECK(it.link.messages() == 2);
-    it.link.unwatch("a", it.now);
-    it.hear(message("a") + confirmed("unsubscribe", "a"));
-    CHECK(it.hints.size() == 3);
-    CHECK(it.link.live());
-}
-
-TEST_CASE("a notified watcher may watch and unwatch, even the same channel") {
-    up_harness it;
-    it.when_hinted = [&](std::string_view channel) {
-        it.link.unwatch(channel, it.now);
-        CHECK(channel == "a");
-        it.link.watch("b", it.now);
-    };
-    it.hear(message("a") + message("a"));
-    CHECK(it.hints == lines{"a"});
-    CHECK(it.written() == lines{"UNSUBSCRIBE a", "SUBSCRIBE b"});
-}
-
-TEST_CASE("unwatch leaves nothing, and the connection stays") {
-    up_harness it;
-    it.link.unwatch("a", it.now);
-    it.link.unwatch("a", it.now);
-    CHECK(it.written() == lines{"UNSUBSCRIBE a"});
-    it.hear(confirmed("unsubscribe", "a"));
-    CHECK(it.link.watched() == 0);
-    CHECK(it.link.live());
-    it.wait(1s);
-    CHECK(it.written() == lines{"PING"});
-    it.hear("+PONG\r\n"); // not in subscribed mode any more
-    CHECK(it.link.live());
-    CHECK(it.closes == 0);
 }
 
 TEST_CASE(
@@ -178,27 +112,6 @@ TEST_CASE(
     CHECK(refused.closes == 0);
 }
 
-TEST_CASE("a refused SUBSCRIBE is said once, and nothing is asked again on this connection") {
-    harness it;
-    it.link.watch("a", it.now);
-    it.link.watch("b", it.now);
-    it.link.opened(it.now);
-    it.written();
-    it.hear("+PONG\r\n-NOPERM no channel\r\n-NOPERM no channel\r\n");
-    CHECK(it.link.refused());
-    CHECK(!it.link.live());
-    CHECK(it.link.why_not() == "NOPERM no channel");
-    CHECK(it.notes.size() == 1);
-    CHECK(it.closes == 0);
-    it.link.watch("c", it.now);
-    CHECK(it.written().empty());
-    it.link.closed("reset", it.now);
-    CHECK(!it.link.refused());
-    it.wait(2s);
-    it.link.opened(it.now);
-    CHECK(it.written() == lines{"PING", "SUBSCRIBE a", "SUBSCRIBE b", "SUBSCRIBE c"});
-}
-
 TEST_CASE("the words of a refusal hold neither the password nor the lock") {
     settings rules = harness::checked_each_second();
     rules.masters[0].password = "secret";
@@ -213,57 +126,6 @@ TEST_CASE("the words of a refusal hold neither the password nor the lock") {
     it.link.opened(it.now);
     it.hear("-ERR unknown command 'AUTH', with args beginning with: 'secret'\r\n");
     CHECK(it.link.why_not() == "ERR AUTH was refused");
-}
-
-TEST_CASE("an error to AUTH or PING takes it down, a forbidden PING does not") {
-    for (const std::string error :
-         {"NOAUTH Authentication required.", "LOADING Redis is loading", "ERR max clients"}) {
-        harness it;
-        it.link.watch("a", it.now);
-        it.link.opened(it.now);
-        it.hear("-" + error + "\r\n");
-        CHECK(it.closes == 1);
-        CHECK(it.link.why_not() == error);
-    }
-    harness it;
-    it.link.watch("a", it.now);
-    it.link.opened(it.now);
-    it.hear("-NOPERM this user has no permissions\r\n" + confirmed("subscribe", "a"));
-    CHECK(it.link.live());
-}
-
-TEST_CASE(
-    "after a reconnection everything that is watched is subscribed to, and a release is assumed") {
-    up_harness it;
-    it.link.watch("b", it.now);
-    it.link.closed("reset", it.now);
-    CHECK(!it.link.live());
-    CHECK(it.link.output().empty());
-    CHECK(it.closes == 1);
-    CHECK(it.link.next_due() <= it.now + 150ms);
-    it.link.watch("c", it.now);
-    it.link.unwatch("a", it.now);
-    it.wait(150ms);
-    CHECK(it.opens == 2);
-    it.link.opened(it.now);
-    CHECK(it.written() == lines{"PING", "SUBSCRIBE b", "SUBSCRIBE c"});
-    it.hear("+PONG\r\n" + confirmed("subscribe", "b") + confirmed("subscribe", "c"));
-    CHECK(it.hints == lines{"b", "c"});
-}
-
-TEST_CASE("a push connection that cannot be made is tried again later and later") {
-    harness it;
-    it.link.watch("a", it.now);
-    for (int i = 1; i <= 20; ++i) {
-        REQUIRE(it.opens == i);
-        it.link.closed("refused", it.now);
-        const auto delay = it.link.next_due() - it.now;
-        REQUIRE(delay >= 50ms);
-        REQUIRE(delay <= 2s);
-        it.wait(delay);
-    }
-    it.wait(2s); // connect_timeout
-    CHECK(it.link.why_not().find("connect_timeout") != std::string::npos);
 }
 
 TEST_CASE("an idle push connection is checked, and dropped when it is silent") {
@@ -286,27 +148,6 @@ TEST_CASE("an idle push connection is checked, and dropped when it is silent") {
     CHECK(it.link.why_not().find("silent") != std::string::npos);
 }
 
-TEST_CASE("nonsense takes the push connection down and nothing else") {
-    for (const std::string& nonsense :
-         {std::string("garbage\r\n"),
-          std::string("+surprise\r\n"),
-          confirmed("subscribe", "a"),
-          pong,
-          std::string("*0\r\n"),
-          std::string("*3\r\n$7\r\nmessage\r\n*1\r\n:1\r\n$0\r\n\r\n") + "+x\r\n"}) {
-        CAPTURE(nonsense);
-        up_harness it;
-        it.hear(nonsense);
-        CHECK(it.closes == 1);
-        CHECK(!it.link.live());
-        CHECK(it.hints.empty());
-        it.wait(150ms);
-        it.link.opened(it.now);
-        it.hear("+PONG\r\n");
-        CHECK(it.link.live());
-    }
-}
-
 TEST_CASE("a push connection that was stopped is closed and wants nothing") {
     up_harness it;
     it.link.stop("the manager was closed");
@@ -317,18 +158,6 @@ TEST_CASE("a push connection that was stopped is closed and wants nothing") {
     it.link.closed("late", it.now);
     CHECK(it.closes == 1);
     CHECK(it.hints.empty());
-}
-
-TEST_CASE("what a push connection was asked before it was stopped is owed by nobody") {
-    harness it;
-    it.link.watch("a", it.now);
-    it.link.opened(it.now);
-    it.link.stop("the manager was closed");
-    it.bring_up();
-    CHECK(it.link.live());
-    it.hear("+PONG\r\n");
-    CHECK(!it.link.live());
-    CHECK(it.link.why_not() == "unsolicited reply");
 }
 
 }} // namespace subscriber_test

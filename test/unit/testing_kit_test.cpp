@@ -102,19 +102,22 @@ TEST_CASE("virtual time: a lock is lost when a majority is down, before the leas
     CHECK(!held.held());
 }
 
-TEST_CASE("virtual time: after a freeze past the lease the first look tells") {
+TEST_CASE("virtual time: a master that may have forgotten does not vote") {
     virtual_quorum quorum;
-    lock held = take(quorum, quorum.manager(), lease_of(5s));
-    const auto seen = watch_loss(quorum, held);
-    quorum.freeze(4s);
-    CHECK(held.held());
-    quorum.freeze(2s);
-    CHECK(!held.held());
-    CHECK(held.remaining() == 0ns);
-    CHECK(!seen->ended); // nothing ran
-    CHECK(quorum.keys_of("r") == 0);
+    const auto admitted = [&] { return quorum.manager().get_health().admitted; };
+    CHECK(admitted() == 3);
+    for (const bool empty : {false, true}) {
+        empty ? quorum.master(0).restart_empty() : quorum.master(0).restart();
+        quorum.advance(3s);
+        CHECK(admitted() == 2);
+        quorum.advance(1min);
+        CHECK(admitted() == 3);
+    }
+    quorum.master(1).cut();
     quorum.advance(0s);
-    CHECK(seen->ended);
+    CHECK(admitted() == 2);
+    quorum.advance(3s);
+    CHECK(admitted() == 3);
 }
 
 TEST_CASE("a waiter that is notified goes on in the same turn, without a timer") {
@@ -140,36 +143,6 @@ TEST_CASE("a waiter that is notified goes on in the same turn, without a timer")
     next.clear();
     REQUIRE(until([&] { return next.size() == 1; }));
     CHECK(world.late_wakes == 0);
-}
-
-TEST_CASE("virtual time: fencing tokens grow") {
-    virtual_quorum quorum;
-    acquire_options options;
-    options.fencing = true;
-    std::uint64_t last = 0;
-    for (int i = 0; i < 3; ++i) {
-        const lock held = take(quorum, i == 1 ? quorum.add_manager() : quorum.manager(), options);
-        CHECK(held.fencing_token() > last);
-        last = held.fencing_token();
-    }
-}
-
-TEST_CASE("virtual time: a master that may have forgotten does not vote") {
-    virtual_quorum quorum;
-    const auto admitted = [&] { return quorum.manager().get_health().admitted; };
-    CHECK(admitted() == 3);
-    for (const bool empty : {false, true}) {
-        empty ? quorum.master(0).restart_empty() : quorum.master(0).restart();
-        quorum.advance(3s);
-        CHECK(admitted() == 2);
-        quorum.advance(1min);
-        CHECK(admitted() == 3);
-    }
-    quorum.master(1).cut();
-    quorum.advance(0s);
-    CHECK(admitted() == 2);
-    quorum.advance(3s);
-    CHECK(admitted() == 3);
 }
 
 TEST_CASE("virtual time: a sleep ends at its moment, or when it is cancelled") {
@@ -349,62 +322,6 @@ TEST_CASE("virtual time: a blocking call that nothing would end says so") {
     patient.wait = wait_for::forever();
     CHECK_THROWS_AS(manager.acquire("r", patient), std::logic_error);
     CHECK(mine.held());
-}
-
-TEST_CASE("the observer and the logger may call the manager") {
-    struct : observer {
-        void started(const operation_start& what) override {
-            look();
-            if (what.kind == operation_kind::acquire && queries++ == 0) {
-                manager->async_query("r", [this](error_code, const lock_status&) { ++answers; });
-            }
-        }
-        void ended(const operation_end&, const diagnostics&) override { look(); }
-        void acquired(const held_lock&) override { look(); }
-        void released(const held_lock&, release_result) override {
-            look();
-            dropped = {}; // the destructor of a lock calls its manager
-        }
-        void abandoned(const held_lock&) override { look(); }
-        void look() {
-            ++calls;
-            held = manager->get_metrics().held;
-        }
-
-        lock_manager* manager = nullptr;
-        lock dropped;
-        int calls = 0;
-        int queries = 0;
-        int answers = 0;
-        std::size_t held = 0;
-    } seen;
-    int lines = 0;
-    config settings;
-    settings.observer = std::shared_ptr<observer>(std::shared_ptr<void>(), &seen);
-    settings.log.level = log_level::debug;
-    settings.log.write = [&](log_level, std::string_view) {
-        ++lines;
-        if (seen.manager != nullptr) {
-            CHECK(seen.manager->get_health().masters.size() == 3);
-        }
-    };
-    virtual_quorum quorum(3, settings);
-    seen.manager = &quorum.manager();
-    seen.dropped = [&] {
-        std::optional<lock> other;
-        quorum.manager().async_acquire(
-            "other", [&](error_code, lock held) { other = std::move(held); });
-        REQUIRE(quorum.advance_until([&] { return other.has_value(); }));
-        return *std::move(other);
-    }();
-    lock held = take(quorum, quorum.manager());
-    CHECK(seen.held == 2);
-    held = {};
-    quorum.advance(1s);
-    CHECK(seen.held == 0);
-    CHECK(seen.answers == 1);
-    CHECK(seen.calls == 2 * (2 + 1 + 2 + 1) + 2); // of two locks, and a query
-    CHECK(lines > 0);
 }
 
 }} // namespace testing_kit_test

@@ -19,20 +19,6 @@ void take_out(model& expected, timer& entry) {
     std::erase_if(expected, [&](const auto& one) { return one.second == &entry; });
 }
 
-TEST_CASE("one call looks at one timer, so a turn can be bounded") {
-    timers all;
-    std::array<timer, 3> entries;
-    for (timer& one : entries) {
-        all.set(one, at(1));
-        all.set(one, at(5));
-    }
-    for (std::size_t looks = 0; looks < entries.size(); ++looks) {
-        CHECK(all.next() == at(1));
-        CHECK(all.pop(at(2)) == nullptr);
-    }
-    CHECK(all.next() == at(5));
-}
-
 TEST_CASE("timers agree with a sorted map, whatever is done to them") {
     std::mt19937 random(11);
     for (int turn = 0; turn < 50; ++turn) {
@@ -70,16 +56,6 @@ TEST_CASE("timers agree with a sorted map, whatever is done to them") {
             REQUIRE((all.next() == forever) == expected.empty());
         }
     }
-}
-
-TEST_CASE("a timer that is put off to the moment of others stays before them") {
-    timers all;
-    std::array<timer, 3> entries;
-    all.set(entries[0], at(1));
-    all.set(entries[1], at(2));
-    all.set(entries[2], at(2));
-    all.set(entries[0], at(2));
-    CHECK(unit::take_timer(all, at(2)) == &entries[0]);
 }
 
 }} // namespace timers_test

@@ -239,8 +239,7 @@ public:
     std::vector<std::string> tokens;   // in the order of the attempts
     std::vector<std::uint64_t> fences; // the fencing tokens of what was acquired; 0: without
     std::vector<std::string> log_lines;
-    std::vector<std::string> long_holds; // the keys that the engine has warned of
-    std::vector<std::string> heard_of;   // the keys whose release it was notified of
+    std::vector<std::string> heard_of; // the keys whose release it was notified of
     std::vector<std::pair<std::string, std::size_t>> contentions; // that it has warned of
     std::vector<std::string> renewals; // "begun", then "renewed" or the error
     std::vector<std::pair<std::size_t, time_point>> opens;
@@ -272,9 +271,7 @@ private:
     void not_acquired(const redlock::core::acquire_call& done) override;
     void lease_changed(const redlock::core::claim& lease) override;
     void lease_lost(const redlock::core::claim& lease, loss_reason reason) override;
-    void held_long(const redlock::core::claim& lease) override {
-        long_holds.emplace_back(lease.key());
-    }
+    void held_long(const redlock::core::claim&) override {}
     void contention(std::string_view key, std::size_t waiting) override {
         contentions.emplace_back(key, waiting);
     }

@@ -13,8 +13,6 @@ using namespace redlock;
 using phase = acquire_call::phase;
 using what = next_step;
 
-constexpr std::size_t far = 9; // no master of these
-
 // Five masters, of which number 1 is the arbiter. A majority answers within 5 ms.
 struct site {
     site() {
@@ -83,28 +81,6 @@ void check_about(redlock::clock::duration found, std::chrono::nanoseconds wanted
     CHECK(found <= wanted + 100us);
 }
 
-TEST_CASE("wait queue: the first to come is the front, and the next follows when it leaves") {
-    site it;
-    acquire_call& first = it.add();
-    acquire_call& second = it.add();
-    acquire_call& third = it.add();
-    acquire_call& fourth = it.add();
-    CHECK(it.queue.front() == &first);
-    CHECK(it.queue.length() == 4);
-    CHECK(second.stage == phase::queued);
-    CHECK(first.stage != phase::queued);
-    CHECK(!it.queue.leave(third));  // from the middle
-    CHECK(!it.queue.leave(fourth)); // from the end
-    CHECK(third.queue == nullptr);
-    CHECK(it.queue.length() == 2);
-    CHECK(it.queue.leave(first));
-    CHECK(it.queue.front() == &second);
-    CHECK(!it.queue.leave(second)); // nobody is left
-    CHECK(it.queue.empty());
-    acquire_call& last = it.add();
-    CHECK(it.queue.front() == &last);
-}
-
 TEST_CASE("wait queue: a new front pauses, and knows what the queue has found out") {
     site it;
     acquire_call& one = it.add();
@@ -119,52 +95,6 @@ TEST_CASE("wait queue: a new front pauses, and knows what the queue has found ou
     it.queue.found(errc::no_quorum, {});
     it.queue.promoted(it.view());
     CHECK(one.outcome == errc::contended); // its own attempts count for more
-}
-
-TEST_CASE("wait queue: a lease passes to the front while it is worth having") {
-    site it;
-    offered_lease lease{.lasts_until = it.now + 9s, .ttl = 10s};
-    CHECK(it.queue.hand(lease, it.view()) == nullptr); // nobody waits
-    acquire_call& one = it.paused(it.now + 7s);
-    it.add();
-    const auto handed = [&] { return it.queue.hand(lease, it.view()) == &one; };
-    CHECK(handed());
-    CHECK(it.queue.search_at() == it.now + 7s);
-    one.stage = phase::scanning;
-    CHECK(handed());
-    CHECK(it.queue.search_at() == it.now);
-    lease.lasts_until = it.now + 5s; // half of what it wants
-    CHECK(!handed());
-    lease.lasts_until += 1ns;
-    CHECK(handed());
-    one.options.min_validity = 6s;
-    CHECK(!handed());
-    const auto ends = std::exchange(lease.lasts_until, redlock::core::never); // its votes are gone
-    CHECK(!handed());
-    lease.lasts_until = ends;
-    one.options.min_validity = 0ms;
-    one.options.stop_margin = 6s;
-    CHECK(!handed());
-    one.options.stop_margin = 0ms;
-    one.options.fencing = true;
-    CHECK(!handed());
-    lease.fencing = true;
-    CHECK(handed());
-    one.options.transferable = true; // a SET for the owner before may be executed late
-    CHECK(!handed());
-    lease.transferable = true;
-    CHECK(handed());
-    lease.slots = 1; // of a pool, which it does not want
-    CHECK(!handed());
-    one.slots = 3;
-    lease.highest = 3;
-    CHECK(!handed()); // its pool ends before that
-    lease.highest = 2;
-    CHECK(handed());
-    one.wants = 2;
-    CHECK(!handed());
-    lease.slots = 0;
-    CHECK(!handed());
 }
 
 TEST_CASE("wait queue: hand-offs go on for a time, or for eight round trips") {
@@ -262,80 +192,6 @@ TEST_CASE("wait queue: a vote that stays split backs off until a notification") 
     CHECK(delay() <= 15ms);
 }
 
-TEST_CASE("wait queue: an attempt that met an outage is repeated, one that met a holder listens") {
-    site it;
-    acquire_call& one = it.add();
-    one.outcome = errc::no_quorum;
-    const auto due = it.queue.failed(true, 2, {}, it.view(), it.random);
-    REQUIRE(due);
-    CHECK(*due >= it.now + 5ms);
-    CHECK(*due <= it.now + 15ms);
-    CHECK(!one.ask_arbiter);
-    one.outcome = errc::contended;
-    CHECK(!it.queue.failed(true, 0, {}, it.view(), it.random));
-    // A release was announced during the attempt: it may be free by now.
-    one.stage = phase::attempting;
-    it.queue.notified(1, "a", false, it.view());
-    CHECK(it.queue.failed(false, 0, {}, it.view(), it.random) == it.now);
-    CHECK(one.ask_arbiter);
-    CHECK(!it.queue.failed(true, 0, {}, it.view(), it.random)); // once
-}
-
-TEST_CASE("wait queue: a lock that is held is tried again when its lease must have ended") {
-    site it;
-    acquire_call& one = it.add();
-    const auto tries = [&](const ballots& votes) {
-        one.delay.reset();
-        return it.range([&] {
-            one.delay.reset();
-            return it.queue.refused(false, votes, it.view(), it.random);
-        });
-    };
-    auto [low, high] = tries(held_for({900ms, 700ms, 800ms}));
-    check_about(low, 705ms);
-    check_about(high, 715ms);
-    ballots mixed = held_for({900ms, 700ms});
-    mixed.of[1].said = vote::absent; // what is left of that lease does not count
-    std::tie(low, high) = tries(mixed);
-    check_about(low, 905ms);
-    it.queue.pool = true; // that is one slot's, and others may be free before
-    std::tie(low, high) = tries(held_for({700ms}));
-    check_about(low, 5ms);
-    it.queue.pool = false;
-    it.notified = false; // nobody would tell of an earlier release
-    std::tie(low, high) = tries(held_for({700ms}));
-    check_about(high, 15ms);
-    it.notified = true;
-    std::tie(low, high) = tries(held_for({lease_unknown}));
-    check_about(high, 15ms);
-    // A release may have been announced before it was listened to.
-    std::tie(low, high) =
-        it.range([&] { return it.queue.refused(true, {}, it.view(), it.random); });
-    check_about(low, 5ms);
-    check_about(high, 10ms);
-}
-
-TEST_CASE("wait queue: after a search without a slot the pool is searched again in time") {
-    site it;
-    acquire_call& one = it.add();
-    one.outcome = errc::contended;
-    one.last = held_for({lease_unknown, 700ms, 900ms});
-    one.last.of[1].said = vote::granted; // the rest of a lease that the search told of
-    const time_point again = it.queue.no_slot(it.view(), it.random);
-    CHECK(again >= it.now + 705ms);
-    CHECK(again <= it.now + 715ms);
-    CHECK(one.ask_arbiter);
-    one.delay.reset();
-    it.notified = false;
-    CHECK(it.queue.no_slot(it.view(), it.random) <= it.now + 15ms);
-    it.notified = true;
-    one.delay.reset();
-    one.ask_arbiter = false;
-    one.outcome = errc::no_quorum;
-    CHECK(it.queue.no_slot(it.view(), it.random) <= it.now + 15ms);
-    CHECK(!one.ask_arbiter);
-}
-
 TEST_CASE("wait queue: a pause ends in time for a last attempt, and for a poll") {
     site it;
     acquire_call& one = it.add();
@@ -373,39 +229,6 @@ TEST_CASE("wait queue: a pause ends in time for a last attempt, and for a poll")
     CHECK(pause(forever) == it.now + 5ms); // its ticket is renewed
 }
 
-TEST_CASE("wait queue: a front whose pause is over asks, until its wait ends with an outcome") {
-    site it;
-    acquire_call& one = it.paused();
-    CHECK(it.queue.due(it.view()) == what::ask);
-    one.wait_until = it.now;
-    CHECK(it.queue.due(it.view()) == what::ask);
-    it.held_until = it.now;
-    CHECK(it.queue.due(it.view()) == what::ask);
-    it.held_until = it.now + 1s; // by this process, so it is contended
-    CHECK(it.queue.due(it.view()) == what::time_out);
-    one.wait_until = it.now + 1ns;
-    CHECK(it.queue.due(it.view()) == what::ask);
-    it.held_until.reset();
-    one.wait_until = it.now;
-    one.outcome = errc::contended;
-    CHECK(it.queue.due(it.view()) == what::time_out);
-}
-
-TEST_CASE("wait queue: without notifications a front that relied on them polls") {
-    site it;
-    acquire_call& one = it.paused(it.now + 1h);
-    const auto soon = [&] { return it.queue.poll_soon(it.view(), it.random); };
-    CHECK(soon() == forever); // it polls already
-    it.queue.watched = true;
-    CHECK(soon() >= it.now + 5ms);
-    one.delay.reset();
-    CHECK(soon() <= it.now + 15ms);
-    one.wake.due = it.now + 1ms;
-    CHECK(soon() == it.now + 1ms);
-    one.stage = phase::attempting;
-    CHECK(soon() == forever);
-}
-
 TEST_CASE("wait queue: after an outage the waiters for its end try, not all at once") {
     site it;
     acquire_call& one = it.paused(it.now + 1h);
@@ -419,26 +242,6 @@ TEST_CASE("wait queue: after an outage the waiters for its end try, not all at o
     CHECK(soon() == it.now);
     one.stage = phase::attempting;
     CHECK(soon() == forever);
-}
-
-TEST_CASE("wait queue: the arbiter's word is enough for an attempt, once for a release") {
-    site it;
-    acquire_call& one = it.paused();
-    CHECK(it.queue.notified(1, "a", false, it.view()) == it.now);
-    CHECK(one.ask_arbiter);
-    CHECK(it.queue.acts());
-    for (const std::size_t other : {0U, 2U}) {
-        CHECK(it.queue.notified(other, "a", false, it.view()) == forever);
-    }
-    CHECK(it.queue.notified(1, "b", false, it.view()) == it.now); // another release
-    one.wake.due = it.now - 1ms;
-    CHECK(it.queue.notified(1, "c", false, it.view()) == it.now - 1ms); // it is due already
-    it.arbiter = nobody;
-    one.wake.due = forever;
-    CHECK(it.queue.notified(far, "d", false, it.view()) == it.now); // there is none
-    for (const std::size_t other : {0U, 2U}) {
-        CHECK(it.queue.notified(other, "d", false, it.view()) == forever);
-    }
 }
 
 TEST_CASE(
@@ -528,21 +331,6 @@ TEST_CASE("wait queue: without the arbiter's word a majority's is waited for, or
     CHECK(it.queue.notified(1, "a", false, it.view()) == it.now); // twice: another one
 }
 
-TEST_CASE(
-    "wait queue: notifications without a name join those of a release, until it was acted on") {
-    site it;
-    it.paused();
-    CHECK(it.queue.notified(0, "", false, it.view()) == it.now + 10ms);
-    CHECK(it.queue.notified(2, "a", false, it.view()) == it.now + 10ms);
-    CHECK(it.queue.notified(3, "", false, it.view()) == it.now + 5ms); // the third of them
-    CHECK(it.queue.acts());
-    CHECK(it.queue.notified(4, "", false, it.view()) == it.now + 10ms); // of another one
-    CHECK(!it.queue.acts());
-    CHECK(it.queue.notified(4, "", false, it.view()) == it.now + 10ms); // and of another
-    CHECK(it.queue.notified(0, "", false, it.view()) == it.now + 10ms);
-    CHECK(!it.queue.acts());
-}
-
 TEST_CASE("wait queue: news during an attempt is kept, unless the vote came after it") {
     site it;
     acquire_call& one = it.add();
@@ -562,33 +350,6 @@ TEST_CASE("wait queue: news during an attempt is kept, unless the vote came afte
     one.stage = phase::paused;
     it.queue.forget();
     CHECK(it.queue.notified(1, "e", false, it.view()) == it.now); // as if never heard of
-}
-
-TEST_CASE("wait queue: of a pool a majority's word is enough, and none is lost in a search") {
-    site it;
-    it.queue.pool = true;
-    acquire_call& one = it.paused();
-    CHECK(it.queue.notified(1, "a", false, it.view()) == it.now + 10ms);
-    CHECK(it.queue.notified(2, "a", false, it.view()) == it.now + 10ms);
-    CHECK(it.queue.notified(3, "a", false, it.view()) == it.now);
-    CHECK(one.ask_arbiter);
-    for (const phase asks : {phase::scanning, phase::attempting}) {
-        one.stage = asks;
-        CHECK(it.queue.notified(4, "b", true, it.view()) == forever);
-        CHECK(it.queue.take_notified());
-        CHECK(it.queue.released("c", never, redlock::core::never, it.view()) == forever);
-        CHECK(it.queue.take_notified());
-    }
-}
-
-TEST_CASE("wait queue: those that waited at a release of this process go first") {
-    site it;
-    it.paused();
-    it.queue.others_first = 3;
-    CHECK(it.queue.notified(1, "a", false, it.view()) == it.now + 5ms);
-    CHECK(it.queue.notified(1, "b", false, it.view()) == it.now + 5ms);
-    CHECK(it.queue.notified(1, "c", false, it.view()) == it.now); // all have had the lock
-    CHECK(it.queue.notified(1, "d", false, it.view()) == it.now);
 }
 
 TEST_CASE("wait queue: what this process releases wakes the front at once, or after the others") {

@@ -9,23 +9,6 @@ namespace waiting_test { namespace {
 using namespace unit;
 namespace core = redlock::core;
 
-TEST_CASE("of the waiters of one resource only the first asks the masters") {
-    started_quorum it(rules_with(3, 0ms, false));
-    hold_everywhere(it);
-    for (int i = 0; i < 100; ++i) {
-        it.acquire(waiting());
-    }
-    CHECK(it.tokens.size() == 1);
-    it.run_for(10s);
-    const std::size_t of_many = it.tokens.size();
-
-    virtual_quorum alone(rules_with(3, 0ms, false));
-    alone.start();
-    hold_everywhere(alone);
-    alone.acquire(waiting(), 10s);
-    CHECK(of_many < 2 * alone.tokens.size());
-}
-
 TEST_CASE("a local handoff sends nothing to the masters, and the lease stays whole") {
     started_quorum it(rules_with(3, 1h, false));
     const std::vector<std::uint64_t> names = queue_up(it, 100, 10ms);
@@ -80,102 +63,6 @@ TEST_CASE(
         holder = next;
     }
     CHECK(it.engine.count().local_handoffs == 16);
-}
-
-TEST_CASE("hand-offs last shorter once the masters answer faster, if only after the arbiter") {
-    started_quorum it(rules_with(3, 1ms, false));
-    it.delay_replies(10ms);
-    std::uint64_t holder = it.acquire(waiting(), 20ms);
-    it.delay_replies(1ms);
-    const auto handed_off_in_a_row = [&] {
-        for (int handed_off = 0;; ++handed_off) {
-            const std::uint64_t next = it.acquire(waiting());
-            it.release(it.answered(holder));
-            const bool passed = it.answer_to(next) != nullptr;
-            it.awaited(next);
-            holder = next;
-            it.run_for(1ms);
-            if (!passed) {
-                return handed_off;
-            }
-        }
-    };
-    CHECK(handed_off_in_a_row() == 80);
-    for (int i = 0; i < 30; ++i) {
-        handed_off_in_a_row();
-    }
-    CHECK(handed_off_in_a_row() < 20);
-}
-
-TEST_CASE("two that take turns in one process wait for each other, not for the masters") {
-    started_quorum it(rules_with(3, 20ms, true));
-    std::uint64_t holder = it.acquire(waiting(), 5ms);
-    std::uint64_t next = it.acquire(waiting()); // finds the lock taken, as nobody waited before
-    it.run_for(5ms);
-    const std::size_t before = asked(it);
-    for (int i = 0; i < 10; ++i) {
-        it.release(it.answered(holder));
-        REQUIRE(it.answer_to(next) != nullptr);
-        holder = next;
-        next = it.acquire(waiting(), 2ms);
-        CHECK(it.answer_to(next) == nullptr);
-    }
-    CHECK(asked(it) == before);
-    CHECK(it.engine.count().local_handoffs == 10);
-
-    // Then the others have their chance, however short the line is.
-    CHECK(it.engine.count().subscriptions == 0);
-    it.release(it.answered(holder));
-    CHECK(it.answer_to(next) == nullptr);
-    hold_everywhere(it); // and take it
-    REQUIRE(it.run_while_not([&] { return it.engine.count().subscriptions == 1; }));
-    free_everywhere(it);
-    it.awaited(next);
-    CHECK(it.engine.count().local_handoffs == 10);
-    CHECK(asked(it) > before);
-}
-
-TEST_CASE("an acquire after a handoff waits for the holder, whatever becomes of it") {
-    quorum_with_lock it(rules_with(3, 1h, false));
-    const std::uint64_t second = it.acquire(waiting(), 5ms);
-    it.release(it.got);
-    const answer held = it.answered(second);
-    SECTION("it is released before") {
-        it.release(held, 5ms);
-        CHECK(it.acquire_now(once()).won);
-    }
-    SECTION("it is given up before, and its keys are not") {
-        it.engine.abandon(held.lease);
-        const std::size_t before = asked(it);
-        it.acquire(waiting(), 5ms);
-        CHECK(asked(it) > before);
-    }
-    SECTION("it is lost") {
-        const std::uint64_t third = it.acquire(waiting());
-        free_everywhere(it);
-        it.engine.extend(held.lease, 10s, it.now());
-        CHECK(it.awaited(third).won);
-        CHECK(it.loss_of(held));
-    }
-    SECTION("the one that waits gives up, and another comes") {
-        const std::uint64_t third = it.acquire(waiting());
-        it.cancel(third);
-        const std::size_t before = asked(it);
-        const std::uint64_t fourth = it.acquire(waiting(), 5ms);
-        CHECK(asked(it) == before);
-        it.release(held);
-        CHECK(it.answered(fourth).won);
-    }
-}
-
-TEST_CASE("a lease that has only begun is handed off also to a waiter that does not renew it") {
-    quorum_with_lock it(rules_with(3, 1h, false));
-    acquire_options wants = waiting();
-    wants.renew = redlock::renewal::off;
-    const std::uint64_t second = it.acquire(wants, 10ms);
-    it.release(it.got);
-    CHECK(it.engine.count().local_handoffs == 1);
-    CHECK(it.answered(second).deadline > it.now() + 9s);
 }
 
 TEST_CASE("a grant of before the handoff lasts for the ttl that it was asked with") {
@@ -340,29 +227,6 @@ TEST_CASE("a waiter whose votes were split is subscribed, so that others let it 
     it.acquire(waiting(), 2ms);
     CHECK(asked(it) == 4); // its subscription counts as a notification of the arbiter
     CHECK(it.engine.count().subscriptions == 1);
-}
-
-TEST_CASE("without waiters of others a process has its lock again at once") {
-    started_quorum it(rules_with(3, 1ms, true));
-    for (int i = 0; i < 10; ++i) {
-        const redlock::time_point asks = it.now();
-        const answer got = it.acquire_now(GENERATE(true, false) ? waiting() : once());
-        CHECK(got.at <= asks + 1ms);
-        it.release(got, 2ms);
-    }
-}
-
-TEST_CASE("without pushes the lock is found by polling") {
-    virtual_quorum it(rules_with(3, 0ms, true));
-    for (std::size_t i = 3; i < 6; ++i) {
-        it.paths[i].reachable = false;
-    }
-    it.start();
-    hold_everywhere(it);
-    const std::uint64_t name = it.acquire(waiting(), 5s);
-    free_everywhere(it);
-    it.run_for(1s);
-    CHECK(it.answered(name).won);
 }
 
 TEST_CASE("a wait for contention goes on while others hold the lock, and ends in an outage") {
