@@ -51,10 +51,12 @@ std::string help_formatter::make_option_desc(const CLI::Option* one) const {
 }
 
 void take_help(std::vector<std::string>& words, const CLI::App& app) {
-    if (words.empty() || words.front() != "help") {
+    const auto rest = std::find_if(
+        words.begin(), words.end(), [](const std::string& word) { return word != "help"; });
+    if (rest == words.begin()) {
         return;
     }
-    words.erase(words.begin());
+    words.erase(words.begin(), rest);
     const std::vector<std::string> all = commands_of(app);
     if (words.empty() || std::find(all.begin(), all.end(), words.front()) != all.end()) {
         words.push_back("--help");
