@@ -17,10 +17,11 @@ def state_of(pid):
     return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]
 
 
-def child_of(pid):
-    """The only child of a process, once it is there."""
-    children = pathlib.Path(f'/proc/{pid}/task/{pid}/children')
-    return int(until(children.read_text, 'a child').split()[-1])
+def command_of(tool):
+    """The child of the supervisor after the leader of the group, once it is there."""
+    def children(pid):
+        return pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text().split()
+    return int(until(lambda: [one for supervisor in children(tool) for one in children(supervisor)[1:]], 'the command')[0])
 
 
 def unread(port):
@@ -173,7 +174,7 @@ def _(quorum):
     terminal = in_shell(quorum, 'background', 'run', 'a', '--', 'cat')
     tool = int(line_with(terminal, b'tool '))
     until(quorum.keys, 'the lock')
-    command = child_of(child_of(tool))
+    command = command_of(tool)
     until(lambda: state_of(command) == 'T', 'the stop of the command')
     os.kill(tool, signal.SIGTERM)
     equal(line_with(terminal, b'status '), f'{-signal.SIGTERM} terminal True')
