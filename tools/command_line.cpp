@@ -438,7 +438,7 @@ void add_wishes(CLI::App& app, lock_wishes& into, const std::string& usual_wait)
 namespace {
 
 // CLI11 takes a number or any other text after a flag: "--parent-death=5".
-void refuse_values_of_flags(const CLI::App& app, const std::vector<std::string>& words) {
+void refuse_wrong_values(const CLI::App& app, const std::vector<std::string>& words) {
     auto apps = app.get_subcommands([](const CLI::App*) { return true; });
     for (const std::string& word : words) {
         const std::size_t mark = word.find('=');
@@ -554,7 +554,7 @@ void read_command_line(command_line& into, int argc, char** argv) {
         words.erase(mark, words.end());
     }
     take_help(words, into.app);
-    refuse_values_of_flags(into.app, words);
+    refuse_wrong_values(into.app, words);
     parse(into, words);
     refuse_empty_names(into);
     if (into.config_file.empty()) {

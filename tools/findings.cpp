@@ -189,6 +189,7 @@ private:
                 "cannot write its append-only file",
                 "check its disk");
         }
+        // 0: all that has written there is without a quarantine, such as `doctor`.
         const milliseconds recorded = it_.record_quarantine.value_or(milliseconds(0));
         add(severity::note,
             "persistence",

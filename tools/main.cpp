@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
         try {
             cli::read_command_line(line, argc, argv);
         } catch (const CLI::Success& asked) {
-            errno = 0;
+            errno = 0; // CLI11 flushes, and drops the error
             const int status = line.app.exit(asked);
             cli::require_written(errno);
             return status;

@@ -177,8 +177,9 @@ private:
             const bool told = patient->told_causes();
             patient.reset(); // its line ends
             if (session_->signal() == 0) {
-                const bool held = held_by_another(error.code(), why);
-                if (options_.lock.skip_if_held && held && !is_of_others(why)) {
+                if (options_.lock.skip_if_held && held_by_another(error.code(), why)
+                    && (options_.slots > 0
+                        || !is_of_others(*session_, options_.lock.resource, why))) {
                     say(fmt::format("'{}' is held, skipped", printable(options_.lock.resource)));
                     return 0;
                 }
@@ -195,25 +196,6 @@ private:
         }
         begun_ = redlock::clock::now();
         return -1;
-    }
-
-    // Whether too few masters for a majority have a lock under this name: the rest has keys of
-    // another program, which may never expire. Their texts replace those of the votes.
-    bool is_of_others(redlock::diagnostics& why) {
-        if (options_.slots > 0) {
-            return false;
-        }
-        const redlock::lock_status now = session_->wait([&](auto token) {
-            return session_->manager.async_query(options_.lock.resource, std::move(token));
-        });
-        const auto strange = std::ranges::count(
-            now.masters, redlock::vote::owned_by_other, &redlock::master_vote::vote);
-        const bool out =
-            static_cast<std::size_t>(strange) >= redlock::detail::votes_needed(now.masters.size());
-        if (out) {
-            why.votes = now.masters;
-        }
-        return out;
     }
 
     // Throws what the library throws.
@@ -291,7 +273,6 @@ private:
 
     void forward(int number) {
         if (supervisor_) {
-            stop_asked_ = stop_asked_ || number == SIGTSTP;
             supervisor_->forward(number);
         }
     }
@@ -325,13 +306,14 @@ private:
             command_status_ = report.value;
             break;
         case supervisor_report::kind::stopped:
+        case supervisor_report::kind::followed:
             if (report.value != SIGTSTP) {
                 say_halted(report.value);
             }
             // Like every job: the shell must see it stopped. The lock is not renewed during that
             // time, and the supervisor stops the command if it takes too long.
-            // What has stopped the tool has also stopped those that it was meant for.
-            if (job::stop(!std::exchange(stop_asked_, false)) || report.value == SIGTSTP) {
+            if (job::stop(report.what == supervisor_report::kind::stopped)
+                || report.value == SIGTSTP) {
                 supervisor_->set_deadline(lock_.deadline());
                 supervisor_->resume();
             }
@@ -398,7 +380,7 @@ private:
                 "lost '{}' ({}) after the command had ended",
                 printable(options_.lock.resource),
                 to_string(reason)));
-            lost_ = reason;
+            lost_late_ = true;
             return;
         }
         lost_ = reason;
@@ -445,7 +427,7 @@ private:
                     printable(options_.lock.resource),
                     to_string(why)));
             }
-            if (!lost_ && result != redlock::release_result::released
+            if (!lost_ && !lost_late_ && result != redlock::release_result::released
                 && result != redlock::release_result::uncertain) {
                 say(fmt::format(
                     "'{}' {}",
@@ -453,7 +435,7 @@ private:
                     result == redlock::release_result::stolen
                         ? "had another owner before it was released"
                         : "had expired before it was released; another owner may have held it"));
-                lost_ = redlock::loss_reason::expired;
+                lost_late_ = true;
             }
         }
         if (exec_error_ != 0) {
@@ -471,7 +453,7 @@ private:
             say(fmt::format(
                 "the lease of '{}' was not renewed in time", printable(options_.lock.resource)));
         }
-        if (lost_) {
+        if (lost_ || lost_late_) {
             return static_cast<int>(exit_code::lost);
         }
         if (signaled_late_) {
@@ -570,7 +552,7 @@ private:
     bool gone_ = false;
     bool seeks_terminal_ = false;
     int from_terminal_ = 0;      // a signal that the command had from there
-    bool stop_asked_ = false;    // by a signal to the tool
+    bool lost_late_ = false;     // after the command had ended
     bool signaled_late_ = false; // in the time of --at-least
     bool due_ = false;
     bool supervisor_died_ = false;

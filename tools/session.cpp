@@ -1,5 +1,6 @@
 #include "session.hpp"
 
+#include "config/sizing.hpp"
 #include "exit_code.hpp"
 #include "terminating_signals.hpp"
 
@@ -151,6 +152,22 @@ bool held_by_another(const redlock::error_code& error, const redlock::diagnostic
                && std::ranges::any_of(why.votes, [](const redlock::master_vote& one) {
                       return one.vote == redlock::vote::held;
                   }));
+}
+
+redlock::lock_status query(session& now, const std::string& resource) {
+    return now.wait(
+        [&](auto token) { return now.manager.async_query(resource, std::move(token)); });
+}
+
+bool is_of_others(session& now, const std::string& resource, redlock::diagnostics& why) {
+    std::vector<redlock::master_vote> found = query(now, resource).masters;
+    const auto strange =
+        std::ranges::count(found, redlock::vote::owned_by_other, &redlock::master_vote::vote);
+    if (static_cast<std::size_t>(strange) < redlock::detail::votes_needed(found.size())) {
+        return false;
+    }
+    why.votes = std::move(found);
+    return true;
 }
 
 void add_ending_signals(asio::signal_set& to) {

@@ -70,11 +70,6 @@ struct status_wishes {
     milliseconds interval{500};
 };
 
-redlock::lock_status query(session& now, const std::string& resource) {
-    return now.wait(
-        [&](auto token) { return now.manager.async_query(resource, std::move(token)); });
-}
-
 void check(const std::vector<std::string>& resources) {
     for (const std::string& one : resources) {
         require(redlock::detail::check_resource(one), exit_code::usage);

@@ -35,6 +35,7 @@ struct supervisor_report {
         interrupted, ///< the terminal has sent signal `value`, INT or QUIT, to the command alone
         ended,       ///< the command itself has ended; `value` is its wait status
         stopped,     ///< the command was stopped by signal `value`, and with it the shell's job
+        followed,    ///< the command was stopped by TSTP, as the tool has been or is to be, alone
         halted,      ///< the command alone was stopped by signal `value`
         gone,        ///< no process is left; the supervisor ends. `value`: how many did not die
         died,        ///< added by this side: the supervisor was killed. `value`: as with `gone`

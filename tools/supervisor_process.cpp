@@ -138,7 +138,7 @@ bool supervisor_process::hear() {
     case supervisor_order::kind::forward:
         if (leader_lives_) {
             signal_command(order.value);
-            stop_asked_ = stop_asked_ || order.value == SIGTSTP;
+            stop_asked_ = order.value == SIGTSTP;
             if (std::ranges::count(terminating_signals, order.value) > 0) {
                 resume(); // a stopped process does not receive it
             }

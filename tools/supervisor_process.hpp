@@ -70,7 +70,7 @@ private:
     int group_error_ = 0;
     pid_t leader_ = -1; // the command
     bool leader_lives_ = false;
-    bool stop_asked_ = false;                // by the tool
+    bool stop_asked_ = false;                // by the tool, not by the terminal
     bool had_terminal_ = false;              // when it was stopped
     bool needs_terminal_ = false;            // it was stopped for that
     std::optional<termios> terminal_before_; // as it was when the command first got it

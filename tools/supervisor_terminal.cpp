@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 namespace cli {
 
 void supervisor_process::resume() const {
@@ -26,12 +28,13 @@ void supervisor_process::leader_stopped(int number) {
     }
     had_terminal_ = foreground_group() == group_;
     const bool in_foreground = hand_terminal_to(tool_group_);
-    // A job of its own is stopped like every other; a part of a script is not, if no terminal asks.
-    const bool of_job = stop_asked_ || tool_group_ == ::getppid();
-    stop_asked_ = false;
+    const bool stops = number == SIGTSTP;
+    const bool is_job = tool_group_ == ::getppid(); // of a shell; else the script must go on
+    const bool follows = std::exchange(stop_asked_, false) && stops && !had_terminal_;
     report(
-        in_foreground || (number == SIGTSTP && of_job) ? supervisor_report::kind::stopped
-                                                       : supervisor_report::kind::halted,
+        follows                              ? supervisor_report::kind::followed
+        : in_foreground || (stops && is_job) ? supervisor_report::kind::stopped
+                                             : supervisor_report::kind::halted,
         number);
 }
 

@@ -47,6 +47,7 @@ def _(quorum):
     equal((report['failures'], [table['id'] for table in report['tables']]), ([], ['latency']))
     quorum.env['REDLOCK_PASSWORD'] = 'none@them'
     result = ended(quorum.run('bench', *SHORT), 2)
+    ended(quorum.run('bench', '--workload', 'none'), 2)
     contains(result.stderr, 'AUTH to 127.0.0.1')
     assert 'them' not in result.stderr and 'ses' not in result.stderr, result.stderr
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 
+import harness
 from harness import CONFIGURATION, HELD, LIMIT_S, LOST, USAGE, Quorum, alive, case, contains, ended, equal, main, until
 
 STAY = ['--', 'sh', '-c', 'echo "${REDLOCK_SLOT-in}"; exec sleep 600']
@@ -93,6 +94,14 @@ def _(quorum):
     equal(leader.wait(), 202)  # the command's own, of its second term
     equal(log.read_text(), 'term\nterm\n')
     ended(quorum.run('status', 'a'), 0)
+
+
+@case('a leader whose lock was lost after its command had ended resigns as well')
+def _(quorum):
+    log = quorum.path('log')
+    script = f'echo term >> {log}; exec {harness.TOOL} force-release --yes --now a'
+    ended(quorum.run('elect', 'a', '--', 'sh', '-c', script), LOST)
+    equal(log.read_text(), 'term\n')
 
 
 @case('a leader that was told to end is no candidate again, also if it is lost meanwhile')

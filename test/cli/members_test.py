@@ -363,6 +363,8 @@ def _():
         contains(ended(refused, CONFIGURATION).stderr, "500 ms, the quorum's max_ttl", 'use a shorter --ttl, or `redlock members max-ttl')
         ended(quorum.run('run', '--wait', '5s', 'a', '--', 'true'), 0)
         contains(ended(quorum.run('members', 'max-ttl', '500ms'), 0).stderr, 'max_ttl is 500ms already')
+        offset = quorum.run('--clock-offset-bound', '1h', 'run', '--wait', 'none', 'a', '--', 'true')
+        contains(ended(offset, NO_QUORUM).stderr, 'clock_offset_bound leaves no ttl')
         contains(ended(quorum.run('members', 'max-ttl', '0s'), 203).stderr, 'TTL is 0s; allowed: 10ms to 1d')
         contains(ended(quorum.run('--max-ttl', '1s', 'members', 'max-ttl', '3s'), 0).stdout, 'max_ttl 3s')
         ended(quorum.run('run', '--ttl', '3s', '--wait', '10s', 'a', '--', 'true'), 0)

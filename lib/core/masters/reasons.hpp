@@ -36,9 +36,8 @@ inline std::string not_introduced_text(const settings& rules) {
 /// Of a master that has recorded too short a quarantine for this ttl.
 inline std::string too_long_text(std::chrono::milliseconds ttl, std::chrono::milliseconds limit) {
     if (limit.count() == 0) {
-        return "this client's clock_offset_bound leaves no ttl within the quarantine that the "
-               "quorum "
-               "has recorded; set the same in all clients";
+        return "clock_offset_bound leaves no ttl within the recorded quarantine: use that of the "
+               "other clients";
     }
     return "ttl is " + std::to_string(ttl.count()) + " ms; allowed: up to the quorum's max_ttl, "
            + std::to_string(limit.count()) + " ms";
