@@ -57,20 +57,22 @@ void supervisor_process::make_group() {
         }
         ::_exit(0);
     }
+    group_leader_lives_ = group_ > 0;
     ::setpgid(group_, group_);
 }
 
 void supervisor_process::drop_group() {
-    if (group_ > 0) {
+    if (group_leader_lives_) {
         ::kill(group_, SIGKILL);
         ::waitpid(group_, nullptr, 0);
-        group_ = -1;
     }
+    group_leader_lives_ = false;
+    group_ = -1;
 }
 
 void supervisor_process::signal_command(int number) const {
     const pid_t own = ::getpgid(leader_);
-    if (group_ > 0) {
+    if (group_leader_lives_ || own == group_) { // otherwise others may have its number
         ::kill(-group_, number);
     }
     if (own != group_) { // it has made a group or a session of its own
@@ -343,7 +345,7 @@ void supervisor_process::reap() {
             continue; // its end is handled above
         }
         if (::waitpid(one, &status, WNOHANG | WUNTRACED) == group_ && !WIFSTOPPED(status)) {
-            group_ = -1; // somebody has killed it
+            group_leader_lives_ = false; // somebody has killed it, perhaps with the whole group
         }
         asked_.erase(std::remove(asked_.begin(), asked_.end(), one), asked_.end());
     }
@@ -365,7 +367,7 @@ void supervisor_process::leader_ended(int status) {
     asked_.erase(by_us, asked_.end());
     // The terminal has sent it to the command's group alone, whatever the command did about it.
     for (const int number : {SIGINT, SIGQUIT}) {
-        if (group_ > 0 && foreground_group() == group_ && is_pending(group_, number)) {
+        if (group_leader_lives_ && foreground_group() == group_ && is_pending(group_, number)) {
             report(supervisor_report::kind::interrupted, number);
         }
     }

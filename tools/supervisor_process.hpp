@@ -66,7 +66,8 @@ private:
     sigset_t mask_of_command_;
     pid_t tool_group_;
     phase phase_ = phase::idle;
-    pid_t group_ = -1; // its leader, until the command has ended
+    pid_t group_ = -1; // of the command, until that has ended
+    bool group_leader_lives_ = false;
     int group_error_ = 0;
     pid_t leader_ = -1; // the command
     bool leader_lives_ = false;

@@ -80,7 +80,11 @@ def _(quorum):
             shell.reads('begun')
             assert not with_echo(shell)
             if ends:
-                os.killpg(os.tcgetpgrp(shell.terminal), ends)
+                group = os.tcgetpgrp(shell.terminal)
+                if ends == signal.SIGKILL:  # its leader may be the first to end
+                    os.kill(group, ends)
+                    until(lambda: not pathlib.Path(f'/proc/{group}').exists(), 'the end of the leader of the group')
+                os.killpg(group, ends)
             contains(shell.reads('echonl'), ' icanon', ' echo')
             shell.line('stty -echo')
             equal(shell.synchronize()[0], 0)
