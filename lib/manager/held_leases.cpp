@@ -179,7 +179,7 @@ void held_leases::wait_lost(
 }
 
 void held_leases::listen(lease_handle& lease, const std::shared_ptr<loss_listener>& to) {
-    const net::socket_callbacks::section lock(driver_);
+    const std::lock_guard lock(driver_.guard); // its end calls nobody: callers may hold a mutex
     if (lease.stage == lease_handle::phase::lost) {
         to->lost(to, *lease.need_more().loss);
     } else {

@@ -12,6 +12,8 @@
 #include <semaphore.h>
 
 #include <atomic>
+#include <exception>
+#include <mutex>
 #include <stdexcept>
 #include <thread>
 #include <tuple>
@@ -31,19 +33,120 @@ void throw_error(const error_code& error) {
 
 namespace blocking {
 
+namespace {
+
+/// What a thread has the manager's thread do while it waits. In its own frame.
+struct errand {
+    virtual void run() noexcept = 0;
+
+    errand* next = nullptr;
+
+protected:
+    ~errand() = default;
+};
+
+/// Waited for without a loop: the waits of the standard's atomics yield the processor first.
+class event {
+public:
+    event() noexcept { sem_init(&raised_, 0, 0); }
+    event(const event&) = delete;
+    event& operator=(const event&) = delete;
+    ~event() { sem_destroy(&raised_); }
+
+    void raise() noexcept { sem_post(&raised_); }
+    void wait() noexcept {
+        while (sem_wait(&raised_) != 0) {
+            // Interrupted by a signal.
+        }
+    }
+
+private:
+    sem_t raised_ = {};
+};
+
+} // namespace
+
 struct manager::impl {
-    explicit impl(config configuration) : locks(io.get_executor(), std::move(configuration)) {}
+    explicit impl(config configuration)
+        : observed(configuration.observer != nullptr),
+          locks(io.get_executor(), std::move(configuration)) {}
     impl(lock_manager made, std::shared_ptr<detail::virtual_thread> time)
         : locks(std::move(made)),
           virtual_time(std::move(time)) {}
 
+    /// Has the manager's thread run it: threads that wait for the manager's mutex instead would be
+    /// woken for it, and their requests would leave in more turns.
+    /// \throws boost::system::system_error with `errc::closed` after the thread's end
+    void ask(errand& wanted) {
+        errand* first = errands.load(std::memory_order_relaxed);
+        do { // NOLINT(cppcoreguidelines-avoid-do-while)
+            if (first == &ended) {
+                detail::throw_error(errc::closed);
+            }
+            wanted.next = first;
+        } while (!errands.compare_exchange_weak(first, &wanted, std::memory_order_release));
+        if (first != nullptr) {
+            return; // it comes for all
+        }
+        try {
+            asio::post(io, [this] {
+                if (!has_ended()) {
+                    run_errands(nullptr);
+                }
+            });
+        } catch (...) { // no memory: it would fail there as well
+            run_errands(nullptr);
+        }
+    }
+    /// Begins an operation. An observer wants to see it in the thread of its caller.
+    void begin(errand& wanted) {
+        if (!observed) {
+            ask(wanted);
+            return;
+        }
+        wanted.run();
+        if (has_ended()) {
+            deliver();
+        }
+    }
+    /// Runs those that are there, in the order of their arrival.
+    void run_errands(errand* then) noexcept {
+        errand* earlier = nullptr;
+        for (errand* one = errands.exchange(then, std::memory_order_acquire); one != nullptr;) {
+            one = std::exchange(one->next, std::exchange(earlier, one));
+        }
+        while (earlier != nullptr) {
+            std::exchange(earlier, earlier->next)->run();
+        }
+    }
+    /// After the thread's end: what has come too late ends with `errc::closed`.
+    void end() {
+        run_errands(&ended);
+        deliver();
+    }
+    bool has_ended() const noexcept { return errands == &ended; }
+
+    const bool observed = false;
     asio::io_context io{1};
     // Calls that begin after `async_close` still get a result.
     asio::executor_work_guard<asio::io_context::executor_type> busy{io.get_executor()};
     lock_manager locks;
     std::thread thread;
     const std::shared_ptr<detail::virtual_thread> virtual_time; // in place of the thread
-    std::atomic<bool> ended{false};
+
+private:
+    /// In place of the thread that has ended.
+    void deliver() {
+        const std::lock_guard lock(delivery);
+        io.restart();
+        io.poll();
+    }
+
+    std::mutex delivery;
+    struct : errand {
+        void run() noexcept override {}
+    } ended;                               // the last errand
+    std::atomic<errand*> errands{nullptr}; // the latest first
 };
 
 manager::manager(config configuration) : impl_(std::make_shared<impl>(std::move(configuration))) {
@@ -65,7 +168,7 @@ manager::~manager() {
     if (impl_->thread.joinable()) {
         impl_->thread.join();
     }
-    impl_->ended = true;
+    impl_->end();
 }
 
 lock_manager& manager::async() noexcept {
@@ -97,7 +200,7 @@ void manager::check_may_wait(const std::stop_token& stop) const {
     if (stop.stop_requested()) {
         detail::throw_error(asio::error::operation_aborted); // before anything is sent
     }
-    if (impl_->ended) { // before the mutex
+    if (impl_->has_ended()) {
         detail::throw_error(errc::closed);
     }
 }
@@ -107,17 +210,25 @@ void manager::on_thread(const std::function<void()>& f) {
         f();
         return;
     }
-    std::exception_ptr thrown;
-    asio::post(impl_->io, asio::use_future([&] {
-                   try {
-                       f();
-                   } catch (...) {
-                       thrown = std::current_exception();
-                   }
-               }))
-        .wait();
-    if (thrown) {
-        std::rethrow_exception(std::move(thrown));
+    struct call final : errand {
+        explicit call(const std::function<void()>& wanted) : f(wanted) {}
+        void run() noexcept override {
+            try {
+                f();
+            } catch (...) {
+                thrown = std::current_exception();
+            }
+            over.raise();
+        }
+
+        const std::function<void()>& f;
+        std::exception_ptr thrown;
+        event over;
+    } wanted(f);
+    impl_->ask(wanted);
+    wanted.over.wait();
+    if (wanted.thrown) {
+        std::rethrow_exception(std::move(wanted.thrown));
     }
 }
 
@@ -151,52 +262,62 @@ void manager::wait(
 
 namespace {
 
-// The result of an operation that the calling thread starts itself, and a semaphore to wait on,
-// because the waits of the standard's atomics yield the processor first. The manager's initiating
-// functions are safe in any thread as long as nothing cancels them.
-template <typename Value>
-struct result {
-    result() noexcept { sem_init(&over, 0, 0); }
-    result(const result&) = delete;
-    result& operator=(const result&) = delete;
-    ~result() { sem_destroy(&over); }
-
-    void wait() noexcept {
-        while (sem_wait(&over) != 0) {
-            // Interrupted by a signal.
-        }
-    }
-
-    error_code error = errc::closed; // if the handler is destroyed
-    Value value = {};
-    sem_t over = {};
-};
-
-template <typename Value>
-class handler {
+/// An operation that a thread has the manager's thread begin.
+template <typename Value, typename Begin>
+class operation final : public errand {
 public:
-    handler(result<Value>& to, detail::diagnostics_sink why) noexcept : to_(&to), why_(why) {}
-    handler(handler&& other) noexcept : to_(std::exchange(other.to_, nullptr)), why_(other.why_) {}
-    handler& operator=(handler&&) = delete;
-    ~handler() {
-        if (to_ != nullptr) {
-            end();
+    operation(const Begin& begin, detail::diagnostics_sink why) : begin_(begin), why_(why) {}
+
+    void run() noexcept override {
+        try {
+            begin_(handler(*this));
+            begun_ = true;
+        } catch (...) {
+            thrown_ = std::current_exception();
+            over_.raise();
         }
     }
 
-    detail::diagnostics_sink get_diagnostics_sink() const noexcept { return why_; }
-
-    void operator()(const error_code& error, Value value) {
-        to_->error = error;
-        to_->value = std::move(value);
-        end();
+    error_code wait(Value& out) {
+        over_.wait();
+        if (thrown_) {
+            std::rethrow_exception(std::move(thrown_));
+        }
+        out = std::move(value_);
+        return error_;
     }
 
 private:
-    void end() noexcept { sem_post(&std::exchange(to_, nullptr)->over); }
+    class handler {
+    public:
+        explicit handler(operation& of) noexcept : of_(&of) {}
+        handler(handler&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
+        handler& operator=(handler&&) = delete;
+        ~handler() {
+            if (of_ != nullptr && of_->begun_) {
+                of_->over_.raise();
+            }
+        }
 
-    result<Value>* to_;
-    detail::diagnostics_sink why_;
+        detail::diagnostics_sink get_diagnostics_sink() const noexcept { return of_->why_; }
+
+        void operator()(const error_code& error, Value value) {
+            of_->error_ = error;
+            of_->value_ = std::move(value);
+            std::exchange(of_, nullptr)->over_.raise();
+        }
+
+    private:
+        operation* of_;
+    };
+
+    const Begin& begin_;
+    const detail::diagnostics_sink why_;
+    error_code error_ = errc::closed; // if the handler is destroyed
+    Value value_ = {};
+    bool begun_ = false;
+    std::exception_ptr thrown_; // instead
+    event over_;
 };
 
 } // namespace
@@ -220,11 +341,12 @@ error_code manager::take(
         return error;
     }
     check_may_wait(stop);
-    result<redlock::lock> taken;
-    async().async_acquire(std::move(wanted), options, handler<redlock::lock>(taken, why));
-    taken.wait();
-    out = std::move(taken.value);
-    return taken.error;
+    const auto begin = [&](auto handler) {
+        async().async_acquire(std::move(wanted), options, std::move(handler));
+    };
+    operation<redlock::lock, decltype(begin)> acquire(begin, why);
+    impl_->begin(acquire);
+    return acquire.wait(out);
 }
 
 release_result manager::release(redlock::lock& mine) {
@@ -232,13 +354,14 @@ release_result manager::release(redlock::lock& mine) {
         return call([&](auto token) { return mine.async_release(std::move(token)); });
     }
     check_may_wait({});
-    result<release_result> released;
-    mine.async_release(handler<release_result>(released, {}));
-    released.wait();
-    if (released.error) {
-        detail::throw_error(released.error);
+    const auto begin = [&](auto handler) { mine.async_release(std::move(handler)); };
+    operation<release_result, decltype(begin)> release(begin, {});
+    impl_->begin(release);
+    release_result result = {};
+    if (const error_code error = release.wait(result)) {
+        detail::throw_error(error);
     }
-    return released.value;
+    return result;
 }
 
 // --- A lock -------------------------------------------------------------------------------------

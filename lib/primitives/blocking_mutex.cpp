@@ -88,9 +88,10 @@ struct blocking_mutex::state final : loss_listener {
 
     /// Posted to the manager's thread, because stop callbacks may lock again.
     void signal_if_lost() noexcept {
-        if (overdue()) {
+        was_lost = was_lost || overdue();
+        if (stopped && was_lost) {
             try {
-                asio::post(executor, [told = stopped]() mutable { told.request_stop(); });
+                asio::post(executor, [told = *stopped]() mutable { told.request_stop(); });
             } catch (...) { // NOLINT(bugprone-empty-catch): no memory; `held` is false nevertheless
             }
         }
@@ -112,9 +113,10 @@ struct blocking_mutex::state final : loss_listener {
     std::condition_variable_any changed;
     threads alone;
     threads shared;
-    std::vector<redlock::lock> leases; // one of each thread inside
-    std::vector<std::uint64_t> owners; // threads that have locked, as far as it is known
-    std::stop_source stopped;          // on a loss
+    std::vector<redlock::lock> leases;       // one of each thread inside
+    std::vector<std::uint64_t> owners;       // threads that have locked, as far as it is known
+    std::optional<std::stop_source> stopped; // on a loss, once somebody has asked for it
+    bool was_lost = false;
     std::optional<release_result> last_release;
     diagnostics last_attempt;
 };
@@ -189,9 +191,6 @@ error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token
             diagnostics why;
             redlock::lock taken;
             const error_code error = manager_.take(resource_, options, stop, taken, {&why, false});
-            if (!error) {
-                loss_listener::listen(taken, state_);
-            }
             const std::lock_guard lock(mine.guard);
             mine.last_attempt = std::move(why);
             if (error) {
@@ -205,12 +204,15 @@ error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token
                 continue; // `taken` is released in the background
             }
             if (mine.leases.empty()) {
-                mine.stopped = std::stop_source();
+                mine.stopped.reset();
+                mine.was_lost = false;
             }
             mine.owners.reserve(mine.owners.size() + 1); // nothing may throw below the next line
             mine.leases.push_back(std::move(taken));
             mine.owners.push_back(this_thread());
-            mine.signal_if_lost(); // the handler above may have run too early
+            if (mine.stopped) {
+                loss_listener::listen(mine.leases.back(), state_);
+            }
             return {};
         } catch (...) {
             const std::lock_guard lock(mine.guard);
@@ -280,7 +282,18 @@ std::uint64_t blocking_mutex::fencing_token() const {
 
 std::stop_token blocking_mutex::lost() const {
     const std::lock_guard lock(state_->guard);
-    return state_->stopped.get_token();
+    state& mine = *state_;
+    mine.signal_if_lost();
+    if (!mine.stopped) {
+        mine.stopped.emplace();
+        for (const redlock::lock& one : mine.leases) {
+            loss_listener::listen(one, state_);
+        }
+        if (mine.was_lost) {
+            mine.stopped->request_stop();
+        }
+    }
+    return mine.stopped->get_token();
 }
 
 std::optional<release_result> blocking_mutex::last_release() const {

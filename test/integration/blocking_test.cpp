@@ -68,6 +68,32 @@ TEST_CASE("two threads with two managers take two mutexes in opposite orders") {
     CHECK(here.masters.total_keys("*{?}") == 0);
 }
 
+TEST_CASE("a manager that goes while threads lock ends what they have begun") {
+    site here(3);
+    std::unique_ptr<blocking::manager> manager = here.client();
+    std::latch busy(8);
+    std::vector<std::jthread> threads;
+    std::atomic<int> closed = 0;
+    for (int i = 0; i < 8; ++i) {
+        threads.emplace_back(
+            [&, m = std::make_unique<blocking::mutex>(*manager, std::to_string(i), patient())] {
+                m->lock();
+                busy.count_down();
+                closed += error_of([&] {
+                              for (;;) {
+                                  m->unlock();
+                                  m->lock();
+                              }
+                          })
+                          == errc::closed;
+            });
+    }
+    busy.wait();
+    manager.reset();
+    threads.clear();
+    CHECK(closed == 8);
+}
+
 TEST_CASE("a condition variable gives the mutex up while it waits") {
     site here(3);
     const auto manager = here.client();
