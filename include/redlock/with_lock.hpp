@@ -132,11 +132,14 @@ auto async_with_lock(
     CompletionToken&& token = {}) {
     using kept = std::remove_cvref_t<Work>;
     using value = detail::value_of_work<kept>;
-    // The work may be one that can only be moved.
-    std::function<boost::asio::awaitable<value>(lock&)> shared =
-        [mine = std::make_shared<kept>(std::forward<Work>(work))](lock& held) {
+    std::function<boost::asio::awaitable<value>(lock&)> copyable;
+    if constexpr (std::copy_constructible<kept>) {
+        copyable = std::forward<Work>(work);
+    } else {
+        copyable = [mine = std::make_shared<kept>(std::forward<Work>(work))](lock& held) {
             return std::invoke(*mine, held);
         };
+    }
     using scope = detail::scope_of<value>;
     return detail::initiate<typename scope::signature, scope::start>(
         manager.get_executor(),
@@ -144,7 +147,7 @@ auto async_with_lock(
         detail::shared_manager(manager),
         std::move(wanted),
         options,
-        std::move(shared));
+        std::move(copyable));
 }
 
 /// Overload that uses the default options.

@@ -61,19 +61,16 @@ private:
         }
         asio::co_spawn(
             strand_,
-            // In a coroutine of its own, so that an exception of the call itself counts as well.
-            run_work(),
+            [this, self = shared_from_this()] {
+                listen(lock_, self); // on the strand, where a loss is heard
+                return work_(lock_);
+            },
             asio::bind_cancellation_slot(
                 step_.slot(),
                 asio::bind_executor(
                     strand_, [self = shared_from_this()](std::exception_ptr thrown) {
                         self->worked(std::move(thrown));
                     })));
-    }
-
-    asio::awaitable<void> run_work() {
-        listen(lock_, shared_from_this()); // on the strand, where a loss is heard
-        co_await work_(lock_);
     }
 
     void worked(std::exception_ptr thrown) {
