@@ -23,9 +23,8 @@ OURS = ('plain', 'guarded')
 QUORUM_CLIENTS = (*OURS, 'npm redlock')
 ALL = (*QUORUM_CLIENTS, 'redis-py')
 
-# (first, second, on how many masters): all but ours among themselves, which other suites have.
-PAIRS = [(first, second, 3) for first, second in itertools.permutations(QUORUM_CLIENTS, 2)
-         if not (first in OURS and second in OURS)]
+# (first, second, on how many masters)
+PAIRS = [(first, second, 3) for first, second in itertools.permutations(QUORUM_CLIENTS, 2)]
 PAIRS += [(first, second, 1) for first, second in itertools.permutations(ALL, 2)
           if 'redis-py' in (first, second)]
 
