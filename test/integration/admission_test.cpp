@@ -61,7 +61,12 @@ TEST_CASE("one server under two names counts once") {
     const std::string other = masters[1].url();
     asio::io_context io;
     client me(io, config_for({masters[0].url(), "redis://localhost:" + port, other}));
-    until_duplicate(io, me, 2);
+    run_until(io, [&] {
+        const health now = me.health();
+        return now.admitted == 2
+               && std::ranges::count(now.masters, master_state::duplicate, &master_health::state)
+                      == 1;
+    });
     const acquisition_ptr got = me.acquire("r");
     REQUIRE(*got);
     CHECK(count_votes(got->why, vote::duplicate) == 1);
@@ -73,11 +78,6 @@ TEST_CASE("one server under two names counts once") {
     const acquisition_ptr alone = me.acquire("r");
     CHECK(*alone == errc::no_quorum);
     CHECK(masters.total_keys() == 0);
-
-    masters[1].restart();
-    masters[0].restart(); // under whichever name it is seen first
-    me.until_admitted(2);
-    CHECK(!me.acquire("r")->error);
 }
 
 TEST_CASE("a server that is still loading its data does not vote, and does when it has") {
@@ -97,18 +97,4 @@ TEST_CASE("a server that is still loading its data does not vote, and does when 
     });
     CHECK(seen);
     CHECK(!me.acquire("r")->error);
-}
-
-TEST_CASE("a server other than Redis does not vote") {
-    // A server of another kind that is at hand: one that wants TLS, spoken to in the clear.
-    master_options options;
-    options.tls = true;
-    const master_process master(options);
-    asio::io_context io;
-    config settings = config_for({"redis://localhost:" + std::to_string(master.tls_port())});
-    settings.connect_timeout = 500ms;
-    client me(io, settings);
-    const acquisition_ptr got = me.acquire("r", waiting(1s));
-    CHECK(*got == errc::no_quorum);
-    CHECK_FALSE(me.health().masters[0].text.empty());
 }

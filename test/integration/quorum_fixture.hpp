@@ -20,16 +20,6 @@ inline std::string text_of(const std::filesystem::path& path) {
     return text.str();
 }
 
-/// Waits until one of the masters was found to be another one under a second name.
-inline void until_duplicate(asio::io_context& io, const client& me, std::size_t admitted) {
-    run_until(io, [&] {
-        const redlock::health now = me.health();
-        return now.admitted == admitted
-               && std::ranges::count(now.masters, master_state::duplicate, &master_health::state)
-                      > 0;
-    });
-}
-
 /// A server that does not lose what it has replied to, even if it is killed.
 inline master_options fsyncing_always() {
     master_options options;

@@ -1,4 +1,4 @@
-// How the bytes travel: TCP over IPv4 and IPv6, Unix sockets, one connection whatever the load.
+// How the bytes travel: TCP over IPv4 and IPv6, TLS, Unix sockets, and to which database.
 #include "quorum_fixture.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
@@ -21,16 +21,6 @@ bool has_ipv6_loopback() {
         acceptor.bind({asio::ip::address_v6::loopback(), 0}, error);
     }
     return !error;
-}
-
-std::size_t connections_named(const master_process& master, const std::string& name) {
-    const std::string list = master.command({"CLIENT", "LIST"});
-    std::size_t found = 0;
-    for (std::size_t at = 0; (at = list.find("name=" + name + " ", at)) != std::string::npos;
-         ++at) {
-        ++found;
-    }
-    return found;
 }
 
 TEST_CASE("masters are reached over IPv6") {
@@ -58,26 +48,7 @@ TEST_CASE("a name that cannot be resolved is a vote, and delays no acquire") {
     CHECK_FALSE(me.health().masters[2].text.empty());
 }
 
-TEST_CASE("masters are reached over Unix sockets") {
-    master_options options;
-    options.unix_socket = true;
-    quorum_of_masters masters(3, options);
-    std::vector<std::string> urls;
-    for (const master_process& master : masters) {
-        urls.push_back(master.unix_url());
-    }
-    asio::io_context io;
-    client me(io, config_for(urls));
-    lock_and_release(me, 3);
-
-    lock mine = me.take("r", once(30s));
-    masters[0].restart();
-    masters[1].restart();
-    me.until_admitted(3); // a socket file is found again as well
-    CHECK(mine.held());
-}
-
-TEST_CASE("one quorum may mix TCP, TLS and Unix sockets") {
+TEST_CASE("one quorum may mix TCP, TLS and Unix sockets, and finds a socket file again") {
     master_options options;
     options.tls = true;
     options.unix_socket = true;
@@ -87,35 +58,25 @@ TEST_CASE("one quorum may mix TCP, TLS and Unix sockets") {
     settings.tls.ca_file = masters[0].certificates().ca().string();
     client me(io, settings);
     lock_and_release(me, 3);
+    masters[2].restart();
+    run_until(io, [&] { return me.count().masters[2].connects == 2; });
+    lock_and_release(me, 3);
 }
 
-TEST_CASE("one server reached over TCP and over its Unix socket counts once") {
-    master_options options;
-    options.unix_socket = true;
-    quorum_of_masters masters(2, options);
+TEST_CASE("locks are in the database that the URL names, and a missing one is a vote") {
+    quorum_of_masters masters(1);
     asio::io_context io;
-    client me(io, config_for({masters[0].url(), masters[0].unix_url(), masters[1].url()}));
-    until_duplicate(io, me, 2);
-    lock_and_release(me, 2);
-}
-
-TEST_CASE("there is one connection to each master, whatever the number of locks") {
-    quorum_fixture site(3, [](config& c) { c.client_name = "only-one"; });
-    std::vector<acquisition_ptr> all;
-    for (int i = 0; i < 500; ++i) {
-        all.push_back(site.me.begin("r" + std::to_string(i)));
-    }
-    for (const acquisition_ptr& one : all) {
-        REQUIRE(*site.me.finish(one));
-    }
-    CHECK(site.me.count().held == 500);
-    for (const master_process& master : site.masters) {
-        CHECK(connections_named(master, "only-one") == 1);
-    }
-    for (const master_metrics& one : site.me.count().masters) {
-        CHECK(one.connects == 1);
-        CHECK(one.disconnects == 0);
-    }
+    client me(io, config_for({masters[0].url() + "/3"}), 1);
+    const lock mine = me.take("r");
+    CHECK(masters.total_keys() == 0); // in database 0
+    resp_client third("127.0.0.1", masters[0].port());
+    CHECK(third.command({"SELECT", "3"}) == "OK");
+    CHECK(third.command({"DBSIZE"}) == "1");
+    client nowhere(io, config_for({masters[0].url() + "/99"}));
+    nowhere.until_each(is_down);
+    const acquisition_ptr refused = nowhere.acquire("r");
+    CHECK(*refused == errc::no_quorum);
+    CHECK(contains(refused->why.votes[0].text, "DB index"));
 }
 
 TEST_CASE("what a socket does not take at once arrives whole and in order") {
@@ -142,25 +103,6 @@ TEST_CASE("what a socket does not take at once arrives whole and in order") {
     for (const master_metrics& one : me.count().masters) {
         CHECK(one.disconnects == 0);
     }
-}
-
-TEST_CASE("a connection that is cut is made again, and locks are still held") {
-    quorum_fixture site(3);
-    lock mine = site.me.take("r", once(30s));
-    for (std::uint64_t round = 0; round < 3; ++round) {
-        site.everywhere({"CLIENT", "KILL", "TYPE", "normal"});
-        run_until(site.io, [&] {
-            const metrics now = site.me.count();
-            return std::ranges::all_of(
-                now.masters, [&](const auto& one) { return one.disconnects > round; });
-        });
-        site.me.until_admitted(3);
-        CHECK(mine.held());
-        CHECK(!site.me.acquire("other")->error);
-    }
-    CHECK(site.me.release(mine) == release_result::released);
-    CHECK(site.no_key_left());
-    CHECK(site.settled());
 }
 
 }} // namespace redlock::test
