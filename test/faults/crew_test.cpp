@@ -15,32 +15,18 @@ namespace {
 constexpr auto limit = 30s;
 constexpr auto glance = 10ms; // the store gives no event
 
-bool with_network() {
-    return test::network::missing().empty();
-}
-
 struct crew {
-    explicit crew(
-        std::size_t masters,
-        std::size_t workers,
-        const std::function<void(site_options&)>& change = {})
-        : where(options(masters, workers, change)) {
+    crew(std::size_t masters, std::size_t workers) : where(options(masters, workers)) {
         REQUIRE(goes_on()); // before any fault
     }
 
-    static site_options options(
-        std::size_t masters,
-        std::size_t workers,
-        const std::function<void(site_options&)>& change) {
+    static site_options options(std::size_t masters, std::size_t workers) {
         site_options result;
         result.program = SOAK;
         result.masters = masters;
         result.workers = workers;
-        result.namespaces = with_network();
+        result.namespaces = test::network::missing().empty();
         result.seed = 1;
-        if (change) {
-            change(result);
-        }
         return result;
     }
 
@@ -82,10 +68,29 @@ struct crew {
         return found;
     }
 
+    // What the ones send to the others is lost.
+    using hosts = std::vector<std::size_t>;
+    void cut(const hosts& these, const hosts& others) {
+        for (const std::size_t host : these) {
+            where.network().cut(host, others);
+        }
+    }
+    void mend(const hosts& these, const hosts& others) {
+        for (const std::size_t host : these) {
+            where.network().mend(host, others);
+        }
+    }
+
     static void pass(std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }
 
     site where;
 };
+
+void require_network() {
+    if (const std::string missing = test::network::missing(); !missing.empty()) {
+        SKIP("no network namespaces: " << missing);
+    }
+}
 
 } // namespace
 
@@ -179,57 +184,29 @@ TEST_CASE("a rolling restart: one master after the other") {
 }
 
 TEST_CASE("a holder that is cut off from the masters gives way to the others") {
-    if (!with_network()) {
-        SKIP("no network namespaces: " << test::network::missing());
-    }
+    require_network();
     crew all(5, 3);
-    std::vector<std::size_t> masters;
-    for (std::size_t i = 0; i < all.where.masters(); ++i) {
-        masters.push_back(i);
-    }
+    const crew::hosts masters = {0, 1, 2, 3, 4};
     for (const bool requests : {true, false}) {
-        const std::size_t host = all.where.host_of_worker(all.holder());
-        if (requests) {
-            all.where.network().cut(host, masters);
-        } else {
-            for (const std::size_t master : masters) {
-                all.where.network().cut(master, {host});
-            }
-        }
+        const crew::hosts holder = {all.where.host_of_worker(all.holder())};
+        const crew::hosts& from = requests ? holder : masters;
+        const crew::hosts& to = requests ? masters : holder;
+        all.cut(from, to);
         CHECK(all.goes_on());
-        if (requests) {
-            all.where.network().mend(host, masters);
-        } else {
-            for (const std::size_t master : masters) {
-                all.where.network().mend(master, {host});
-            }
-        }
+        all.mend(from, to);
     }
     all.judge();
 }
 
 TEST_CASE("masters and workers split in two halves: the side of the majority goes on") {
-    if (!with_network()) {
-        SKIP("no network namespaces: " << test::network::missing());
-    }
+    require_network();
     crew all(5, 4);
-    // Masters 3 and 4 with workers 2 and 3 on the one side, the rest on the other.
-    const std::vector<std::size_t> few = {
-        3, 4, all.where.host_of_worker(2), all.where.host_of_worker(3)};
-    const std::vector<std::size_t> many = {
-        0, 1, 2, all.where.host_of_worker(0), all.where.host_of_worker(1)};
-    for (const std::size_t host : few) {
-        all.where.network().cut(host, many);
-    }
-    for (const std::size_t host : many) {
-        all.where.network().cut(host, few);
-    }
+    const crew::hosts few = {3, 4, all.where.host_of_worker(2), all.where.host_of_worker(3)};
+    const crew::hosts many = {0, 1, 2, all.where.host_of_worker(0), all.where.host_of_worker(1)};
+    all.cut(few, many);
+    all.cut(many, few);
     CHECK(all.goes_on());
-    for (const std::size_t host : few) {
-        all.where.network().mend(host, many);
-    }
-    for (const std::size_t host : many) {
-        all.where.network().mend(host, few);
-    }
+    all.mend(few, many);
+    all.mend(many, few);
     all.judge();
 }

@@ -5,22 +5,14 @@
 #include "support/master_process.hpp"
 #include "support/network.hpp"
 
-/// Visibly, where the machine allows no such networks.
-#define REQUIRE_NETWORK()                                                                          \
-    do {                                                                                           \
-        if (const std::string missing = redlock::test::network::missing(); !missing.empty()) {     \
-            SKIP("no network namespaces: " << missing);                                            \
-        }                                                                                          \
-    } while (false)
-
 namespace redlock::test {
 
+enum class way { requests, answers, both };
+
+/// Skips the test, visibly, where the machine allows no such networks.
 class network_site {
 public:
-    explicit network_site(
-        std::size_t n, const std::function<void(config&)>& change = [](config&) {})
-        : net(n + 1),
-          client_host(n) {
+    explicit network_site(std::size_t n) : net(possible(n + 1)), client_host(n) {
         for (std::size_t i = 0; i < n; ++i) {
             const visit there(net.host(i));
             master_options options;
@@ -39,7 +31,6 @@ public:
         settings.master_timeout = 150ms;
         settings.connect_timeout = 300ms;
         settings.health_check_interval = 100ms;
-        change(settings);
     }
 
     void connect() { me.emplace(io, settings); }
@@ -47,18 +38,8 @@ public:
     void until_admitted() { me->until_admitted(masters.size()); }
 
     // What the client says to these masters is lost, or what they say to it.
-    void lose_requests(const std::vector<std::size_t>& to) { net.cut(client_host, to); }
-    void mend_requests(const std::vector<std::size_t>& to) { net.mend(client_host, to); }
-    void lose_answers(const std::vector<std::size_t>& of) {
-        for (const std::size_t one : of) {
-            net.cut(one, {client_host});
-        }
-    }
-    void mend_answers(const std::vector<std::size_t>& of) {
-        for (const std::size_t one : of) {
-            net.mend(one, {client_host});
-        }
-    }
+    void cut(way lost, const std::vector<std::size_t>& them) { each(&network::cut, lost, them); }
+    void mend(way lost, const std::vector<std::size_t>& them) { each(&network::mend, lost, them); }
 
     // From its own host: no partition is in the way.
     std::string tell(std::size_t master, const std::vector<std::string>& command) {
@@ -73,6 +54,26 @@ public:
     config settings;
 
 private:
+    static std::size_t possible(std::size_t hosts) {
+        if (const std::string missing = network::missing(); !missing.empty()) {
+            SKIP("no network namespaces: " << missing);
+        }
+        return hosts;
+    }
+    void each(
+        void (network::*change)(std::size_t, const std::vector<std::size_t>&),
+        way lost,
+        const std::vector<std::size_t>& them) {
+        if (lost != way::answers) {
+            (net.*change)(client_host, them);
+        }
+        if (lost != way::requests) {
+            for (const std::size_t one : them) {
+                (net.*change)(one, {client_host});
+            }
+        }
+    }
+
     std::optional<visit> here_;
 
 public:

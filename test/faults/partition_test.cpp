@@ -15,39 +15,6 @@ std::vector<std::size_t> members(unsigned mask) {
     return result;
 }
 
-enum class way { requests, answers, both };
-
-class partition {
-public:
-    partition(network_site& site, unsigned mask, way how)
-        : site_(site),
-          cut_off_(members(mask)),
-          how_(how) {
-        if (how_ != way::answers) {
-            site_.lose_requests(cut_off_);
-        }
-        if (how_ != way::requests) {
-            site_.lose_answers(cut_off_);
-        }
-    }
-    partition(const partition&) = delete;
-    partition& operator=(const partition&) = delete;
-
-    void mend() {
-        if (how_ != way::answers) {
-            site_.mend_requests(cut_off_);
-        }
-        if (how_ != way::requests) {
-            site_.mend_answers(cut_off_);
-        }
-    }
-
-private:
-    network_site& site_;
-    std::vector<std::size_t> cut_off_;
-    way how_;
-};
-
 // Each mask is cut in one of the ways; in all, each way meets masks of all sizes.
 way variant_of(unsigned mask) {
     return static_cast<way>(mask % 3);
@@ -60,7 +27,6 @@ acquire_options fenced_once() {
 }
 
 TEST_CASE("cut off from any minority of 5, in any direction, a client takes and releases locks") {
-    REQUIRE_NETWORK();
     network_site site(5);
     site.connect();
     std::uint64_t last = 0;
@@ -70,7 +36,8 @@ TEST_CASE("cut off from any minority of 5, in any direction, a client takes and 
         }
         INFO("mask " << mask);
         site.until_admitted();
-        partition cut(site, mask, variant_of(mask));
+        const std::vector<std::size_t> some = members(mask);
+        site.cut(variant_of(mask), some);
         site.io.poll(); // what came before the cut
         const metrics before = site.me->count();
         const acquisition_ptr got = site.me->acquire("r", fenced_once());
@@ -81,18 +48,17 @@ TEST_CASE("cut off from any minority of 5, in any direction, a client takes and 
         CHECK(got->lock.held());
         CHECK(site.me->release(got->lock) == release_result::released);
         const metrics after = site.me->count();
-        for (const std::size_t one : members(mask)) { // it was one
+        for (const std::size_t one : some) { // it was one
             CHECK(after.masters[one].bytes_received == before.masters[one].bytes_received);
         }
-        cut.mend();
+        site.mend(variant_of(mask), some);
         // A connection that was cut is slow to notice that it is not: begin the next one fresh.
-        for (const std::size_t one : members(mask)) {
+        for (const std::size_t one : some) {
             site.tell(one, {"CLIENT", "KILL", "TYPE", "normal"});
         }
         run_until(site.io, [&] {
             const metrics now = site.me->count();
-            const std::vector<std::size_t> some = members(mask);
-            return std::all_of(some.begin(), some.end(), [&](std::size_t one) {
+            return std::ranges::all_of(some, [&](std::size_t one) {
                 return now.masters[one].connects > before.masters[one].connects;
             });
         });
@@ -100,7 +66,6 @@ TEST_CASE("cut off from any minority of 5, in any direction, a client takes and 
 }
 
 TEST_CASE("cut off from any majority of 5, in any direction, it has no quorum, and then it has") {
-    REQUIRE_NETWORK();
     network_site site(5);
     site.connect();
     std::uint64_t last = 0;
@@ -110,11 +75,11 @@ TEST_CASE("cut off from any majority of 5, in any direction, it has no quorum, a
         }
         INFO("mask " << mask);
         site.until_admitted();
-        partition cut(site, mask, variant_of(mask));
+        site.cut(variant_of(mask), members(mask));
         const acquisition_ptr refused = site.me->acquire("r", fenced_once());
         INFO(refused->explained());
         CHECK(refused->error == errc::no_quorum);
-        cut.mend();
+        site.mend(variant_of(mask), members(mask));
         acquire_options patient = fenced_once();
         patient.wait = 20s;
         const acquisition_ptr got = site.me->acquire("r", patient);
@@ -126,7 +91,6 @@ TEST_CASE("cut off from any majority of 5, in any direction, it has no quorum, a
 }
 
 TEST_CASE("a holder that is cut off from all masters ends in time, and its key ends with it") {
-    REQUIRE_NETWORK();
     network_site site(3);
     site.connect();
     site.until_admitted();
@@ -134,28 +98,27 @@ TEST_CASE("a holder that is cut off from all masters ends in time, and its key e
     options.ttl = 1s;
     lock mine = site.me->take("r", options);
     const auto watched = site.me->watch(mine);
-    site.lose_requests(site.everyone);
-    run_until(site.io, [&] { return watched->signalled; });
+    site.cut(way::requests, site.everyone);
+    run_until(site.io, [&] { return watched->done; });
     CHECK_FALSE(mine.held());
-    CHECK(watched->reason == loss_reason::majority_unreachable);
+    CHECK(watched->result == loss_reason::majority_unreachable);
     // Its release cannot reach the masters: the keys expire.
     run_until(site.io, [&] {
         return std::all_of(site.everyone.begin(), site.everyone.end(), [&](std::size_t i) {
             return site.tell(i, {"EXISTS", "redlock:{r}"}) == "0";
         });
     });
-    site.mend_requests(site.everyone);
+    site.mend(way::requests, site.everyone);
     const acquisition_ptr again = site.me->acquire("r", waiting(20s, 1s));
     CHECK(!again->error);
 }
 
 TEST_CASE("a lost reply is a grant, and is undone when the network is back") {
-    REQUIRE_NETWORK();
     network_site site(3);
     site.settings.health_check_interval = 20s; // the connections stay
     site.connect();
     site.until_admitted();
-    site.lose_answers({0, 1});
+    site.cut(way::answers, {0, 1});
     acquire_options options = fenced_once();
     options.ttl = 20s;
     const acquisition_ptr refused = site.me->acquire("r", options);
@@ -166,18 +129,17 @@ TEST_CASE("a lost reply is a grant, and is undone when the network is back") {
         run_until(site.io, [&] { return site.tell(one, {"EXISTS", "redlock:{r}"}) == "0"; });
         CHECK(site.tell(one, {"EXISTS", "redlock:{r}:fence"}) == "1");
     }
-    site.mend_answers({0, 1});
+    site.mend(way::answers, {0, 1});
     const acquisition_ptr got = site.me->acquire("r", waiting(20s));
     CHECK(*got);
 }
 
 TEST_CASE("masters that swallow connection attempts hold up nobody but themselves") {
-    REQUIRE_NETWORK();
     network_site site(5);
     site.connect();
     site.until_admitted(); // the quorum is founded
     site.me.reset();
-    site.lose_answers({1, 3}); // the first packet arrives, and no answer ever does
+    site.cut(way::answers, {1, 3}); // the first packet arrives, and no answer ever does
     site.connect();
     site.me->until_admitted(3);
     const acquisition_ptr got = site.me->acquire("r", waiting(20s));
@@ -188,12 +150,11 @@ TEST_CASE("masters that swallow connection attempts hold up nobody but themselve
         return now.masters[1].text.find("connect_timeout") != std::string::npos;
     });
     CHECK(site.me->release(got->lock) == release_result::released);
-    site.mend_answers({1, 3});
+    site.mend(way::answers, {1, 3});
     site.until_admitted();
 }
 
 TEST_CASE("with late and lost packets on all masters' lines, locks are still to be had") {
-    REQUIRE_NETWORK();
     network_site site(3);
     site.settings.master_timeout = 2s;
     site.settings.connect_timeout = 5s;

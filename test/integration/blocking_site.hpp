@@ -57,8 +57,4 @@ error_code error_of(F f) {
     return {};
 }
 
-inline acquire_options patient() {
-    return waiting(60s);
-}
-
 } // namespace redlock::test::blocking_use

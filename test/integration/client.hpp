@@ -11,22 +11,17 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 
-#include <cstdlib>
-
 namespace redlock::test {
 
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
 /// The masters are young, and the machine may be slow. Plain unless a test says otherwise: it then
-/// sees the keys and commands that it knows. `REDLOCK_TEST_PROTOCOL=guarded` in the environment
-/// runs the tests that do not look at these in the other protocol.
+/// sees the keys and commands that it knows.
 inline config config_for(const std::vector<std::string>& urls) {
     config result;
     result.masters.assign(urls.begin(), urls.end());
-    const char* const wanted = std::getenv("REDLOCK_TEST_PROTOCOL");
-    const bool guarded = wanted != nullptr && std::string_view(wanted) == "guarded";
-    result.protocol = guarded ? protocol::guarded : protocol::plain;
+    result.protocol = protocol::plain;
     result.quarantine = quarantine::off;
     result.master_timeout = 2s;
     result.connect_timeout = 5s;
@@ -74,48 +69,26 @@ struct acquisition {
 };
 using acquisition_ptr = std::shared_ptr<acquisition>;
 
-/// What another operation came to, and the handler that records it there.
+/// What an operation that `start` starts with a handler comes to.
+template <typename Start>
+acquisition_ptr begun(Start start) {
+    const auto result = std::make_shared<acquisition>();
+    auto handler = [result](error_code error, redlock::lock lock) {
+        result->error = error;
+        result->lock = std::move(lock);
+        result->done = true;
+    };
+    start(with_diagnostics(
+        result->why, asio::bind_cancellation_slot(result->cancel.slot(), std::move(handler))));
+    return result;
+}
+
+/// What another operation comes to.
 template <typename Result>
 struct outcome {
     bool done = false;
     error_code error;
     Result result{};
-    diagnostics why;
-};
-template <typename Result>
-auto noted_in(const std::shared_ptr<outcome<Result>>& state) {
-    return [state](error_code error, Result result) {
-        state->error = error;
-        state->result = std::move(result);
-        state->done = true;
-    };
-}
-
-/// The handler that records the result of an acquire there. The acquire can be cancelled from there
-/// as well.
-inline auto noted_in(const acquisition_ptr& result) {
-    return asio::bind_cancellation_slot(
-        result->cancel.slot(), [result](error_code error, redlock::lock lock) {
-            result->error = error;
-            result->lock = std::move(lock);
-            result->done = true;
-        });
-}
-
-/// What an operation that `start` starts with a handler comes to.
-template <typename Start>
-acquisition_ptr begun(Start start) {
-    const auto result = std::make_shared<acquisition>();
-    start(with_diagnostics(result->why, noted_in(result)));
-    return result;
-}
-
-/// A loss that is waited for.
-struct loss {
-    bool signalled = false;
-    error_code error;
-    loss_reason reason = loss_reason::none;
-    diagnostics why;
 };
 
 /// The lock of an acquire that has to have succeeded.
@@ -130,10 +103,7 @@ public:
     client(asio::io_context& io, config configuration, std::size_t admitted = 0)
         : io_(io),
           manager_(io.get_executor(), std::move(configuration)) {
-        manager_.async_run([ended = run_](error_code error) {
-            ended->done = true;
-            ended->error = error;
-        });
+        manager_.async_run([ended = ended_](error_code) { *ended = true; });
         if (admitted > 0) {
             until_admitted(admitted);
         }
@@ -150,9 +120,6 @@ public:
     lock_manager& manager() noexcept { return manager_; }
     metrics count() const { return manager_.get_metrics(); }
     redlock::health health() const { return manager_.get_health(); }
-    std::optional<error_code> run_result() const {
-        return run_->done ? std::optional(run_->error) : std::nullopt;
-    }
 
     acquisition_ptr begin(std::string resource, acquire_options options = once()) {
         return begun([&](auto handler) {
@@ -160,16 +127,10 @@ public:
         });
     }
 
-    const acquisition_ptr& finish(const acquisition_ptr& one) {
+    template <typename Operation>
+    const Operation& finish(const Operation& one) {
         run_until(io_, [&] { return one->done; });
         return one;
-    }
-
-    /// Whether it ends with the lock; the next assertion shows why not.
-    bool gets(const acquisition_ptr& one) {
-        finish(one);
-        UNSCOPED_INFO(one->explained());
-        return one->lock.held();
     }
 
     void cancel(const acquisition_ptr& one) {
@@ -186,47 +147,30 @@ public:
         return granted(acquire(std::move(resource), options));
     }
 
-    release_result release(redlock::lock& lock, diagnostics* why = nullptr) {
-        const auto state = std::make_shared<outcome<release_result>>();
-        lock.async_release(with_diagnostics(state->why, noted_in(state)));
-        run_until(io_, [&] { return state->done; });
-        CHECK(!state->error);
-        if (why != nullptr) {
-            *why = state->why;
-        }
-        return state->result;
-    }
-
-    error_code extend(redlock::lock& lock, milliseconds ttl) {
-        const auto state = std::make_shared<outcome<extend_result>>();
-        lock.async_extend(ttl, noted_in(state));
-        run_until(io_, [&] { return state->done; });
-        return state->error;
-    }
-
-    std::shared_ptr<loss> watch(redlock::lock& lock) {
-        const auto result = std::make_shared<loss>();
-        lock.async_wait_lost(
-            with_diagnostics(result->why, [result](error_code error, loss_reason reason) {
-                result->error = error;
-                result->reason = reason;
-                result->signalled = true;
-            }));
-        return result;
+    release_result release(redlock::lock& lock) {
+        return succeeded<release_result>([&](auto handler) { lock.async_release(handler); });
     }
 
     lock_status query(std::string resource) {
-        const auto state = std::make_shared<outcome<lock_status>>();
-        manager_.async_query(std::move(resource), noted_in(state));
-        run_until(io_, [&] { return state->done; });
-        CHECK(!state->error);
-        return state->result;
+        return succeeded<lock_status>(
+            [&](auto handler) { manager_.async_query(std::move(resource), handler); });
+    }
+
+    error_code extend(redlock::lock& lock, milliseconds ttl) {
+        const auto of =
+            noted<extend_result>([&](auto handler) { lock.async_extend(ttl, handler); });
+        return finish(of)->error;
+    }
+
+    /// The loss of a lock, which need not come.
+    static std::shared_ptr<outcome<loss_reason>> watch(redlock::lock& lock) {
+        return noted<loss_reason>([&](auto handler) { lock.async_wait_lost(handler); });
     }
 
     void close() {
         const auto done = std::make_shared<bool>(false);
         manager_.async_close([done](error_code) { *done = true; });
-        run_until(io_, [&] { return *done && run_->done; });
+        run_until(io_, [&] { return *done && *ended_; });
     }
 
     void until_admitted(std::size_t masters) {
@@ -243,23 +187,27 @@ public:
     }
 
 private:
-    struct run_state {
-        bool done = false;
-        error_code error;
-    };
+    template <typename Result, typename Start>
+    static std::shared_ptr<outcome<Result>> noted(Start start) {
+        const auto state = std::make_shared<outcome<Result>>();
+        start([state](error_code error, Result result) {
+            state->error = error;
+            state->result = std::move(result);
+            state->done = true;
+        });
+        return state;
+    }
+    template <typename Result, typename Start>
+    Result succeeded(Start start) {
+        const auto state = noted<Result>(start);
+        CHECK(!finish(state)->error);
+        return state->result;
+    }
 
     asio::io_context& io_;
-    std::shared_ptr<run_state> run_ = std::make_shared<run_state>();
+    std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);
     lock_manager manager_;
 };
-
-inline std::uint64_t sum_over_masters(const client& me, std::uint64_t master_metrics::*count) {
-    std::uint64_t sum = 0;
-    for (const master_metrics& one : me.count().masters) {
-        sum += one.*count;
-    }
-    return sum;
-}
 
 /// Whether a connection to it has failed, and it is known why.
 inline bool is_down(const master_health& one) {
@@ -270,12 +218,6 @@ inline bool is_down(const master_health& one) {
 inline bool has_judged(const master_health& one) {
     return one.state != master_state::connecting && one.state != master_state::down
            && one.state != master_state::founding;
-}
-
-/// Keeps what a manager logs from that level on.
-inline void keep_log(config& c, log_level from, std::vector<std::string>& lines) {
-    c.log.level = from;
-    c.log.write = [&lines](log_level, std::string_view line) { lines.emplace_back(line); };
 }
 
 inline std::size_t count_votes(const diagnostics& why, vote what) {

@@ -9,17 +9,6 @@ inline void guarded(config& c) {
     c.protocol = protocol::guarded;
 }
 
-/// A quorum on one machine, so with one clock, whose masters are excluded after they have
-/// forgotten.
-inline config quarantining(const quorum_of_masters& masters, milliseconds max_ttl) {
-    config result = config_for(masters.urls());
-    guarded(result);
-    result.quarantine = quarantine::on;
-    result.max_ttl = max_ttl;
-    result.clock_offset_bound = 0ms;
-    return result;
-}
-
 inline acquire_options with_token(acquire_options options = once()) {
     options.fencing = true;
     return options;
@@ -42,10 +31,6 @@ inline const std::string record_key = "redlock::epoch";
 
 inline bool exists(const master_process& master, const std::string& key) {
     return master.command({"EXISTS", key}) == "1";
-}
-
-inline std::uint64_t counter_on(const master_process& master, const std::string& resource) {
-    return std::stoull(master.command({"GET", fence_key_of(resource)}));
 }
 
 /// How often a command was called since the server began, calls in scripts included.

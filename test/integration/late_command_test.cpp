@@ -105,7 +105,7 @@ TEST_CASE("an extension that a hung master executes too late does nothing") {
     site.master().command({"PERSIST", lock_key("r")});
     site.master().hang();
     CHECK(site.me->extend(mine, 10s) == errc::no_quorum);
-    run_until(site.io, [&] { return watched->signalled; });
+    run_until(site.io, [&] { return watched->done; });
     site.pass_the_time();
     site.master().resume();
     run_until(site.io, [&] { return site.me->count().masters[0].late >= 1; });

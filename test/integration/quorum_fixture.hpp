@@ -42,8 +42,8 @@ struct quorum_fixture {
         return result;
     }
 
-    /// What `take` takes, once the vote of every master is in: an acquire ends at the deciding one.
-    redlock::lock with_all_votes(const std::function<redlock::lock()>& take) {
+    /// A lock, once the vote of every master is in: an acquire ends at the deciding one.
+    redlock::lock take_everywhere(const std::string& resource, acquire_options options = once()) {
         const auto votes = [this] {
             std::uint64_t sum = 0;
             for (const master_metrics& one : me.count().masters) {
@@ -52,13 +52,9 @@ struct quorum_fixture {
             return sum;
         };
         const std::uint64_t before = votes();
-        redlock::lock result = take();
+        redlock::lock result = me.take(resource, options);
         run_until(io, [&] { return votes() == before + masters.size(); });
         return result;
-    }
-
-    redlock::lock take_everywhere(std::string resource, acquire_options options = once()) {
-        return with_all_votes([&] { return me.take(std::move(resource), options); });
     }
 
     /// Lets the context run for a while.
@@ -77,11 +73,6 @@ struct quorum_fixture {
             pass(10ms);
         }
         return true;
-    }
-
-    /// Whether all masters that run end up without the key of that lock.
-    bool removed(const std::string& resource) {
-        return eventually([&] { return masters.total_keys("redlock:{" + resource + "}") == 0; });
     }
 
     /// Whether all masters that run end up without a key.
