@@ -6,42 +6,34 @@
 namespace redlock::test { namespace {
 
 // One master and one client with little patience.
-struct slow_site {
-    explicit slow_site(protocol how, milliseconds patience) : masters(1) {
-        config settings = config_for(masters.urls());
-        settings.protocol = how;
-        settings.master_timeout = patience;
-        settings.health_check_interval = 1h; // its connection stays until we end it
-        me.emplace(io, settings);
-        me->until_admitted(1);
-    }
+struct slow_site : quorum_fixture {
+    slow_site(protocol how, milliseconds patience)
+        : quorum_fixture(1, [&](config& settings) {
+              settings.protocol = how;
+              settings.master_timeout = patience;
+              settings.health_check_interval = 1h; // its connection stays until we end it
+          }) {}
 
     master_process& master() { return masters[0]; }
 
     // More than what the bound leaves to clocks of different speed.
-    void pass_the_time() {
-        const auto end = std::chrono::steady_clock::now() + 300ms;
-        run_until(io, [&] { return std::chrono::steady_clock::now() >= end; });
-    }
+    void pass_the_time() { pass(300ms); }
 
     // An attempt that the master hears of only when it is over.
     void attempt_in_vain() {
         master().hang();
-        const acquisition_ptr got = me->acquire("r", fenced_if_possible());
+        const acquisition_ptr got = me.acquire("r", fenced_if_possible());
         CHECK(*got == errc::no_quorum);
         CHECK(count_votes(got->why, vote::timed_out) == 1);
     }
 
     acquire_options fenced_if_possible() const {
         acquire_options options = once_unrenewed(10s);
-        options.fencing = !transferable && me->health().protocol == protocol::guarded;
+        options.fencing = !transferable && me.health().protocol == protocol::guarded;
         options.transferable = transferable;
         return options;
     }
 
-    asio::io_context io;
-    quorum_of_masters masters;
-    std::optional<client> me;
     bool transferable = false;
 };
 
@@ -52,11 +44,11 @@ TEST_CASE("an acquire that a hung master executes too late does nothing, and is 
     site.attempt_in_vain();
     site.pass_the_time();
     site.master().resume();
-    run_until(site.io, [&] { return site.me->count().masters[0].late == 1; });
+    run_until(site.io, [&] { return site.me.count().masters[0].late == 1; });
     CHECK(calls_of(site.master(), "set") == before); // not even for a moment
     CHECK_FALSE(exists(site.master(), lock_key("r")));
-    site.me->until_admitted(1);
-    CHECK(!site.me->acquire("r", site.fenced_if_possible())->error);
+    site.me.until_admitted(1);
+    CHECK(!site.me.acquire("r", site.fenced_if_possible())->error);
     CHECK(calls_of(site.master(), "set") > before); // that is how a grant would have looked
 }
 
@@ -67,7 +59,7 @@ TEST_CASE(
     const std::uint64_t sets = calls_of(site.master(), "set"); // of its record
     const std::uint64_t before = calls_of(site.master(), "eval");
     site.attempt_in_vain();
-    site.me.reset();
+    site.me.close();
     site.pass_the_time();
     site.master().resume();
     run_until(site.io, [&] { return calls_of(site.master(), "eval") > before; });
@@ -78,13 +70,13 @@ TEST_CASE(
 TEST_CASE("an acquire that is slow but in time is executed") {
     slow_site site(protocol::guarded, 20s);
     site.master().hang();
-    const acquisition_ptr begun = site.me->begin("r", site.fenced_if_possible());
+    const acquisition_ptr begun = site.me.begin("r", site.fenced_if_possible());
     site.pass_the_time();
     CHECK_FALSE(begun->done);
     site.master().resume();
-    site.me->finish(begun);
+    site.me.finish(begun);
     CHECK(*begun);
-    CHECK(site.me->count().masters[0].late == 0);
+    CHECK(site.me.count().masters[0].late == 0);
 }
 
 TEST_CASE("plain: a SET that a hung master executes too late is rolled back") {
@@ -92,23 +84,23 @@ TEST_CASE("plain: a SET that a hung master executes too late is rolled back") {
     site.attempt_in_vain();
     site.master().resume();
     run_until(site.io, [&] { return calls_of(site.master(), "set") == 1; });
-    CHECK(site.me->count().masters[0].late == 0);
+    CHECK(site.me.count().masters[0].late == 0);
     run_until(site.io, [&] { return !exists(site.master(), lock_key("r")); });
 }
 
 TEST_CASE("an extension that a hung master executes too late does nothing") {
     slow_site site(protocol::guarded, 200ms);
-    lock mine = site.me->take("r", once_unrenewed(1s));
+    lock mine = site.me.take("r", once_unrenewed(1s));
     const std::string token(mine.secret());
-    const auto watched = site.me->watch(mine);
+    const auto watched = site.me.watch(mine);
     // A key that is older than the lease, as of a master whose clock is slow.
     site.master().command({"PERSIST", lock_key("r")});
     site.master().hang();
-    CHECK(site.me->extend(mine, 10s) == errc::no_quorum);
+    CHECK(site.me.extend(mine, 10s) == errc::no_quorum);
     run_until(site.io, [&] { return watched->done; });
     site.pass_the_time();
     site.master().resume();
-    run_until(site.io, [&] { return site.me->count().masters[0].late >= 1; });
+    run_until(site.io, [&] { return site.me.count().masters[0].late >= 1; });
     CHECK(calls_of(site.master(), "pexpire") == 0);
 }
 
