@@ -6,6 +6,7 @@
 #include <redlock/blocking_shared.hpp>
 
 #include <atomic>
+#include <latch>
 #include <mutex>
 #include <shared_mutex>
 
@@ -35,6 +36,32 @@ struct readers_and_writers : site {
 };
 
 } // namespace
+
+TEST_CASE("a manager that goes while threads lock ends what they have begun") {
+    site here(3);
+    std::unique_ptr<blocking::manager> manager = here.client();
+    std::latch busy(8);
+    std::vector<std::jthread> threads;
+    std::atomic<int> closed = 0;
+    for (int i = 0; i < 8; ++i) {
+        threads.emplace_back(
+            [&, m = std::make_unique<blocking::mutex>(*manager, std::to_string(i), waiting(60s))] {
+                m->lock();
+                busy.count_down();
+                closed += error_of([&] {
+                              for (;;) {
+                                  m->unlock();
+                                  m->lock();
+                              }
+                          })
+                          == errc::closed;
+            });
+    }
+    busy.wait();
+    manager.reset();
+    threads.clear();
+    CHECK(closed == 8);
+}
 
 TEST_CASE("blocking shared mutex: a thread that would wait for itself gets an error at once") {
     readers_and_writers here;
