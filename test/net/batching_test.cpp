@@ -3,19 +3,12 @@
 
 namespace redlock::test { namespace {
 
-std::vector<std::uint64_t> writes(const quorum& q) {
-    std::vector<std::uint64_t> result;
+std::uint64_t writes(const quorum& q) {
+    std::uint64_t found = 0;
     for (const master_metrics& master : q.manager->get_metrics().masters) {
-        result.push_back(master.writes);
+        found += master.writes;
     }
-    return result;
-}
-
-std::vector<std::uint64_t> plus(std::vector<std::uint64_t> counts, std::uint64_t more) {
-    for (std::uint64_t& count : counts) {
-        count += more;
-    }
-    return counts;
+    return found;
 }
 
 TEST_CASE("what is begun in one turn of the loop leaves in one write per master") {
@@ -31,7 +24,7 @@ TEST_CASE("what is begun in one turn of the loop leaves in one write per master"
     for (acquisition* one : begun) {
         CHECK(!q.wait(*one).error());
     }
-    CHECK(writes(q) == plus(before, 1));
+    CHECK(writes(q) == before + q.masters.size());
     for (fake_master& master : q.masters) {
         master.wait_for_command("SET", locks);
         CHECK(master.commands_per_read() == std::vector<std::size_t>{locks});
@@ -46,9 +39,7 @@ TEST_CASE("what is begun in one turn of the loop leaves in one write per master"
     for (release_outcome* one : releases) {
         CHECK(q.wait(*one).value() == release_result::released);
     }
-    for (const std::uint64_t count : writes(q)) {
-        CHECK(count < before[0] + locks);
-    }
+    CHECK(writes(q) < before + q.masters.size() * locks);
 }
 
 TEST_CASE("different commands of one turn share a write") {
@@ -57,7 +48,6 @@ TEST_CASE("different commands of one turn share a write") {
     lock second = q.acquired("b");
     q.run_until([&] { return q.count("SET") == 6; });
     q.poll();
-    const auto before = writes(q);
     q.each(&fake_master::clear_log);
     q.begin_acquire("c", once());
     q.begin_extend(first, 25s);
@@ -68,30 +58,17 @@ TEST_CASE("different commands of one turn share a write") {
         q.run_until([&] { return master.commands().size() >= 5; });
         CHECK(master.commands_per_read().front() == 5);
     }
-    CHECK(writes(q).size() == before.size());
 }
 
-TEST_CASE("metrics count what a master was sent and said") {
+TEST_CASE("metrics count acquires, and the connections, bytes and writes of each master") {
     started_quorum q;
-    lock held = q.acquired("r");
-    for (const std::size_t master : {0U, 1U, 2U}) {
-        q.run_until([&] {
-            return q.manager->get_metrics().masters[master].acquire_votes[vote::granted] == 1;
-        });
-    }
+    const lock held = q.acquired_everywhere("r");
     CHECK(q.acquire("r").error() == errc::contended);
     const metrics counted = q.manager->get_metrics();
-    std::uint64_t against = 0;
-    for (const master_metrics& master : counted.masters) {
-        against += master.acquire_votes[vote::held];
-    }
-    // Two have decided it; what the third says after that changes nothing.
-    CHECK(against >= 2);
     for (std::size_t i = 0; i < 3; ++i) {
         const master_metrics& master = counted.masters[i];
         CHECK(master.connects == 1);
         CHECK(master.disconnects == 0);
-        CHECK(master.acquire_votes[vote::granted] == 1);
         CHECK(master.bytes_received > 0);
         CHECK(master.bytes_sent > 0);
         CHECK(master.writes <= master.commands);

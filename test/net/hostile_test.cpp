@@ -1,13 +1,19 @@
-// Servers that are broken or hostile, against each operation of the library: it ends with an error
-// within its time, and receives a bounded number of bytes. test/cli/hostile_test.py does the same
-// with the command line, and measures its memory.
+// Servers that misbehave, are broken or hostile. Each is a vote with a text, or an error within its
+// time, and sends a bounded number of bytes. None is an exception or a hang, or in the way of the
+// others. test/cli/hostile_test.py does the same with the command line, and measures its memory.
 #include "quorum.hpp"
 
+#include <catch2/matchers/catch_matchers_string.hpp>
+
 namespace redlock::test { namespace {
+
+using Catch::Matchers::ContainsSubstring;
 
 struct hostility {
     std::string name;
     fake_action action;
+    std::string text = {}; // a part of what the vote says, where that is known
+    redlock::vote vote = vote::unreachable;
 };
 
 // Longer than any reply may be, and what the library reads at once.
@@ -26,7 +32,13 @@ hostility repeats(std::string name, std::string begin, const std::string& more) 
     return says(std::move(name), std::move(begin));
 }
 
+hostility error(const std::string& text) {
+    return {text, fake_action::reply("-" + text + "\r\n"), text, vote::error};
+}
+
 const std::vector<hostility>& hostilities() {
+    using namespace std::string_literals;
+    const auto closed = "closed the connection";
     static const std::vector<hostility> all{
         // more than was asked for
         repeats("a string that never ends", "$999999999999\r\n", "x"),
@@ -42,17 +54,22 @@ const std::vector<hostility>& hostilities() {
         says("a map of two thousand million", "%2147483647\r\n"),
         says("a set of two thousand million", "~2147483647\r\n"),
         says("lists in lists of many", "*60000\r\n*60000\r\n*60000\r\n*60000\r\n*60000\r\n"),
-        {"a string of two megabytes", fake_action::too_large(flood)},
+        {"a string of two megabytes",
+         fake_action::reply("$2000000\r\n" + std::string(flood, 'x') + "\r\n"),
+         "larger than"},
+        {"two replies", fake_action::reply("-ERR one\r\n+OK\r\n+OK\r\n"), "ERR one", vote::error},
         // less
         {"nothing", fake_action::hang()},
-        {"the end of the connection", fake_action::close_before_reply()},
-        {"the end of the connection after execution", fake_action::execute_then_close()},
-        {"half a reply, and the end", fake_action::close_mid_reply(1)},
+        {"the end of the connection", fake_action::close_before_reply(), closed},
+        {"the end of the connection after execution", fake_action::execute_then_close(), closed},
+        {"half a reply, and the end", fake_action::close_mid_reply(1), closed},
         says("half a string", "$100\r\nabc"),
         says("half a list", "*3\r\n:1\r\n"),
         // something else
         says("no RESP", "HTTP/1.1 400 Bad Request\r\n\r\n"),
-        {"noise", fake_action::garbage()},
+        {"noise", fake_action::reply("\0\xff?neither RESP nor text\x01\r\n\r\n"s), "malformed"},
+        {"a number", fake_action::reply(":7\r\n"), "unexpected", vote::error},
+        {"a list", fake_action::reply("*1\r\n+OK\r\n"), "unexpected", vote::error},
         says("a negative length", "$-7\r\n"),
         says("a negative count", "*-7\r\n"),
         says("a length that is not a number", "$many\r\n"),
@@ -62,9 +79,12 @@ const std::vector<hostility>& hostilities() {
         says("a push that nobody asked for", ">2\r\n+message\r\n+x\r\n"),
         says("an attribute", "|1\r\n+key\r\n+value\r\n+OK\r\n"),
         // errors
-        says("NOAUTH", "-NOAUTH Authentication required.\r\n"),
+        error("NOAUTH Authentication required."),
+        error("LOADING Redis is loading the dataset in memory"),
+        error("READONLY You can't write against a read only replica."),
+        error("OOM command not allowed when used memory > 'maxmemory'."),
+        error("BUSY Redis is busy running a script."),
         says("NOSCRIPT, also to a script", "-NOSCRIPT No matching script.\r\n"),
-        says("LOADING", "-LOADING Redis is loading the dataset in memory\r\n"),
         says("MOVED", "-MOVED 3999 127.0.0.1:1\r\n"),
         says("an empty error", "-\r\n"),
         says("an error with zeros, and no UTF-8", std::string("-ERR \0\xff\xfe\r\n", 10)),
@@ -72,11 +92,82 @@ const std::vector<hostility>& hostilities() {
     return all;
 }
 
+TEST_CASE("one master of three that misbehaves does not matter, and two are votes with a text") {
+    for (const hostility& one : hostilities()) {
+        if (one.text.empty()) {
+            continue;
+        }
+        INFO(one.name);
+        {
+            started_quorum q;
+            q.masters[0].when("SET", one.action, 1);
+            lock held = q.acquired("r");
+            CHECK(held.held());
+            CHECK(q.release(held).value() == release_result::released);
+            q.run_until([&] { return q.keys() == 0; }); // also what was granted before it broke
+        }
+        started_quorum q;
+        q.masters[0].when("SET", one.action, 1);
+        q.masters[1].when("SET", one.action, 1);
+        acquisition& refused = q.acquire("r");
+        CHECK(refused.error() == errc::no_quorum);
+        CHECK(refused.error() == condition::unavailable);
+        for (const std::size_t master : {0U, 1U}) {
+            CHECK(refused.vote_of(master).vote == one.vote);
+            CHECK_THAT(refused.vote_of(master).text, ContainsSubstring(one.text));
+            CHECK_THAT(to_string(refused.why()), ContainsSubstring(one.text));
+        }
+        // Whatever it was, it passes, and nothing remains.
+        q.run_until([&] { return q.keys() == 0 && q.admitted() == 3; });
+        CHECK(!q.acquire("r").error());
+    }
+}
+
+TEST_CASE("a refused connection is a vote, and is tried again") {
+    quorum q(3, [](config& c) { c.reconnect_delay_min = c.reconnect_delay_max = 1h; });
+    q.masters[0].refuse_connections(true);
+    q.masters[1].refuse_connections(true);
+    q.start(1);
+    q.run_until([&] {
+        return q.health_of(0).state == master_state::down
+               && q.health_of(1).state == master_state::down;
+    });
+    CHECK_FALSE(q.manager->get_health().ready);
+    acquisition& refused = q.acquire("r");
+    CHECK(refused.error() == errc::no_quorum);
+    for (const std::size_t master : {0U, 1U}) {
+        CHECK(refused.vote_of(master).vote == vote::unreachable);
+        CHECK_THAT(refused.vote_of(master).text, ContainsSubstring("refused"));
+    }
+    CHECK(q.count("SET") == 0); // nobody was asked: it could not be won
+
+    quorum patient;
+    patient.each(&fake_master::refuse_connections, true);
+    patient.start(0);
+    acquisition& waiting = patient.begin_acquire("r", patiently());
+    patient.run_until(
+        [&] { return waiting.done() || patient.manager->get_metrics().attempts > 2; });
+    CHECK_FALSE(waiting.done());
+    patient.each(&fake_master::refuse_connections, false);
+    CHECK(!patient.wait(waiting).error());
+}
+
+TEST_CASE("a master that stays silent is dropped and connected again") {
+    started_quorum q(3, [](config& c) {
+        c.master_timeout = 50ms;
+        c.health_check_interval = 50ms;
+    });
+    q.masters[0].accept_but_say_nothing(true);
+    q.run_until([&] { return q.masters[0].connections_accepted() >= 2; });
+    q.masters[0].accept_but_say_nothing(false);
+    // The new connection may have waited for its introduction: on it or the next it succeeds.
+    q.run_until([&] { return q.admitted() == 3; });
+    CHECK(q.manager->get_metrics().masters[0].disconnects >= 1);
+}
+
 TEST_CASE("each operation ends with an error, and reads a bounded reply, whatever a server sends") {
     for (const hostility& one : hostilities()) {
         INFO(one.name);
-        acquisition slot;
-        acquisition attached;
         started_quorum q(1, [](config& c) {
             c.master_timeout = 100ms;
             c.connect_timeout = 1s;
@@ -106,17 +197,11 @@ TEST_CASE("each operation ends with an error, and reads a bounded reply, whateve
         under_attack("extend", [&] { return !q.extend(extended, 25s).error(); });
         under_attack(
             "release", [&] { return q.release(released).value() == release_result::released; });
-        under_attack("slot", [&] {
-            q.manager->async_acquire(
-                redlock::slots("pool", 3), once(), with_diagnostics(slot.why(), slot.handler()));
-            return !q.wait(slot).error();
-        });
+        under_attack("slot", [&] { return !q.acquire(redlock::slots("pool", 3)).error(); });
         under_attack("attach", [&] {
-            q.manager->async_attach(
-                "r",
-                std::string(40, 'a'),
-                once(),
-                with_diagnostics(attached.why(), attached.handler()));
+            acquisition& attached = q.begin<acquisition>([&](auto token) {
+                q.manager->async_attach("r", std::string(40, 'a'), once(), std::move(token));
+            });
             return !q.wait(attached).error();
         });
         // It passes, and nothing remains of it.

@@ -10,12 +10,6 @@ using Catch::Matchers::ContainsSubstring;
 
 const std::string secret = "open-sesame-7391";
 
-std::vector<fake_options> guarded_by(const std::string& password) {
-    fake_options options;
-    options.requirepass = password;
-    return std::vector<fake_options>(3, options);
-}
-
 // As a server answers whose AUTH was renamed, or a proxy that does not know it.
 TEST_CASE("a server that says the password back does not bring it into log or health") {
     quorum q(3, [](config& c) {
@@ -23,13 +17,11 @@ TEST_CASE("a server that says the password back does not bring it into log or he
         c.password = secret;
         c.reconnect_delay_min = c.reconnect_delay_max = 1h;
     });
-    for (fake_master& master : q.masters) {
-        master.when(
-            "AUTH",
-            fake_action::reply(
-                "-ERR unknown command 'AUTH', with args beginning with: 'somebody' '" + secret
-                + "' \r\n"));
-    }
+    q.when(
+        "AUTH",
+        fake_action::reply(
+            "-ERR unknown command 'AUTH', with args beginning with: 'somebody' '" + secret
+            + "' \r\n"));
     q.start(0);
     q.run_until([&] { return q.health_of(0).state == master_state::down; });
     CHECK_THAT(q.health_of(0).text, ContainsSubstring("AUTH"));
@@ -37,7 +29,7 @@ TEST_CASE("a server that says the password back does not bring it into log or he
 }
 
 TEST_CASE("neither password nor token is in anything that is printed") {
-    started_quorum q(guarded_by(secret), [](config& c) { c.password = secret; });
+    started_quorum q(3, [](config& c) { c.password = secret; });
     lock held = q.acquired("r");
     const std::string token(held.secret());
     acquisition& refused = q.acquire("r");
@@ -53,24 +45,13 @@ TEST_CASE("neither password nor token is in anything that is printed") {
 }
 
 TEST_CASE("what is doubtful in a configuration is in the log when the manager runs") {
-    started_quorum q(
-        std::vector<fake_options>(2), [](config& c) { c.log.level = log_level::warning; });
+    started_quorum q(2, [](config& c) { c.log.level = log_level::warning; });
     REQUIRE(q.log().size() == 1);
     CHECK_THAT(q.log().front(), ContainsSubstring("even number of masters"));
 }
 
-TEST_CASE("a second async_run is refused, and the log says that it was one") {
-    started_quorum q;
-    nothing& again = q.begin_run();
-    CHECK(q.wait(again).error() == asio::error::already_started);
-    CHECK_THAT(q.log().back(), ContainsSubstring("async_run was called before"));
-}
-
 TEST_CASE("a resource's name may be any bytes, and a log line stays one line") {
-    started_quorum q({fake_options(), fake_options(), fake_options()}, [](config& c) {
-        c.log.level = log_level::debug;
-        c.contention_warning = 1;
-    });
+    started_quorum q(3, [](config& c) { c.contention_warning = 1; });
     const std::string odd = std::string("a\nb\r\x1b[2J") + '\0';
     lock held = q.acquired(odd);
     CHECK(q.acquire(odd).error() == errc::contended);

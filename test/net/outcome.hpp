@@ -25,13 +25,13 @@ public:
     outcome& operator=(const outcome&) = delete;
 
     // A handler that can be cancelled.
-    auto handler() { return boost::asio::bind_cancellation_slot(signal_.slot(), plain_handler()); }
-    auto plain_handler() {
-        return [this](error_code error, Results... results) {
+    auto handler() {
+        const auto note = [this](error_code error, Results... results) {
             ++calls_;
             error_ = error;
             values_.emplace(std::move(results)...);
         };
+        return boost::asio::bind_cancellation_slot(signal_.slot(), note);
     }
 
     void cancel(boost::asio::cancellation_type type = boost::asio::cancellation_type::terminal) {

@@ -16,15 +16,12 @@ acquire_options patiently(std::chrono::milliseconds ttl) {
     return options;
 }
 
-quorum::quorum(std::size_t masters, const tuning& tune)
-    : quorum(std::vector<fake_options>(masters), tune) {}
-
-quorum::quorum(const std::vector<fake_options>& options, const tuning& tune)
-    : context(std::make_shared<boost::asio::io_context>()),
+quorum::quorum(std::size_t size, const tuning& tune)
+    : masters(size),
+      context(std::make_shared<boost::asio::io_context>()),
       io(*context) {
-    for (const fake_options& one : options) {
-        masters.emplace_back(one);
-        settings.masters.emplace_back(masters.back().url());
+    for (const fake_master& master : masters) {
+        settings.masters.emplace_back(master.url());
     }
     settings.protocol = protocol::plain;
     settings.connect_timeout = 10s;
@@ -43,6 +40,7 @@ quorum::quorum(const std::vector<fake_options>& options, const tuning& tune)
     if (tune) {
         tune(settings);
     }
+    each(&fake_master::require, settings.password);
     manager.emplace(io.get_executor(), settings);
 }
 
@@ -67,52 +65,38 @@ void quorum::poll() {
     io.poll();
 }
 
-acquisition& quorum::begin_acquire(const std::string& resource, const acquire_options& options) {
-    auto& made = keep<acquisition>();
-    manager->async_acquire(resource, options, with_diagnostics(made.why(), made.handler()));
-    return made;
+acquisition& quorum::begin_acquire(const target& what, const acquire_options& options) {
+    return begin<acquisition>(
+        [&](auto token) { manager->async_acquire(what, options, std::move(token)); });
 }
 
 release_outcome& quorum::begin_release(lock& held) {
-    auto& made = keep<release_outcome>();
-    held.async_release(with_diagnostics(made.why(), made.handler()));
-    return made;
+    return begin<release_outcome>([&](auto token) { held.async_release(std::move(token)); });
 }
 
 extend_outcome& quorum::begin_extend(lock& held, std::chrono::milliseconds ttl) {
-    auto& made = keep<extend_outcome>();
-    held.async_extend(ttl, with_diagnostics(made.why(), made.handler()));
-    return made;
+    return begin<extend_outcome>([&](auto token) { held.async_extend(ttl, std::move(token)); });
 }
 
 loss_outcome& quorum::begin_wait_lost(lock& held) {
-    auto& made = keep<loss_outcome>();
-    held.async_wait_lost(with_diagnostics(made.why(), made.handler()));
-    return made;
+    return begin<loss_outcome>([&](auto token) { held.async_wait_lost(std::move(token)); });
 }
 
 query_outcome& quorum::begin_query(const std::string& resource) {
-    auto& made = keep<query_outcome>();
-    manager->async_query(resource, made.handler());
-    return made;
+    return begin<query_outcome>(
+        [&](auto token) { manager->async_query(resource, std::move(token)); });
 }
 
 nothing& quorum::begin_ready() {
-    auto& made = keep<nothing>();
-    manager->async_ready(made.handler());
-    return made;
+    return begin<nothing>([&](auto token) { manager->async_ready(std::move(token)); });
 }
 
 nothing& quorum::begin_run() {
-    auto& made = keep<nothing>();
-    manager->async_run(made.handler());
-    return made;
+    return begin<nothing>([&](auto token) { manager->async_run(std::move(token)); });
 }
 
 nothing& quorum::begin_close() {
-    auto& made = keep<nothing>();
-    manager->async_close(made.handler());
-    return made;
+    return begin<nothing>([&](auto token) { manager->async_close(std::move(token)); });
 }
 
 lock quorum::acquired(const std::string& resource, const acquire_options& options) {

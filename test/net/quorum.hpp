@@ -11,6 +11,8 @@
 
 #include <redlock/redlock.hpp>
 
+#include <deque>
+
 namespace redlock::test {
 
 namespace asio = boost::asio;
@@ -24,8 +26,8 @@ class quorum {
 public:
     using tuning = std::function<void(config&)>;
 
+    // The masters require the password of the configuration.
     explicit quorum(std::size_t masters = 3, const tuning& tune = {});
-    explicit quorum(const std::vector<fake_options>& masters, const tuning& tune = {});
 
     // Runs the manager until this number of masters is admitted: all by default.
     void start();
@@ -46,7 +48,14 @@ public:
     void poll();
 
     // Begins something; the outcome lives as long as the quorum.
-    acquisition& begin_acquire(const std::string& resource, const acquire_options& options);
+    template <typename Outcome, typename Begin>
+    Outcome& begin(Begin how) {
+        const auto made = std::make_shared<Outcome>();
+        kept_.push_back(made);
+        how(with_diagnostics(made->why(), made->handler()));
+        return *made;
+    }
+    acquisition& begin_acquire(const target& what, const acquire_options& options);
     release_outcome& begin_release(lock& held);
     extend_outcome& begin_extend(lock& held, std::chrono::milliseconds ttl);
     loss_outcome& begin_wait_lost(lock& held);
@@ -56,8 +65,8 @@ public:
     nothing& begin_close();
 
     // Begins something and waits for the end of it.
-    acquisition& acquire(const std::string& resource, const acquire_options& options = once()) {
-        return wait(begin_acquire(resource, options));
+    acquisition& acquire(const target& what, const acquire_options& options = once()) {
+        return wait(begin_acquire(what, options));
     }
     release_outcome& release(lock& held) { return wait(begin_release(held)); }
     extend_outcome& extend(lock& held, std::chrono::milliseconds ttl) {
@@ -91,14 +100,11 @@ public:
             (master.*what)(arguments...);
         }
     }
-    template <typename Command>
     void when(
-        const Command& command,
+        const std::string& command,
         const fake_action& action,
         std::size_t times = fake_master::for_ever) {
-        for (fake_master& master : masters) {
-            master.when(command, action, times);
-        }
+        each(&fake_master::when, command, action, times);
     }
 
     master_health health_of(std::size_t master) const {
@@ -112,13 +118,6 @@ public:
     std::string all_words(const diagnostics& why) const;
 
 private:
-    template <typename Outcome>
-    Outcome& keep() {
-        auto made = std::make_shared<Outcome>();
-        kept_.push_back(made);
-        return *made;
-    }
-
     struct lines {
         std::mutex guard;
         std::vector<std::string> text;
@@ -138,10 +137,6 @@ public:
 // All its masters are admitted.
 struct started_quorum : quorum {
     explicit started_quorum(std::size_t masters = 3, const tuning& tune = {})
-        : quorum(masters, tune) {
-        start();
-    }
-    explicit started_quorum(const std::vector<fake_options>& masters, const tuning& tune = {})
         : quorum(masters, tune) {
         start();
     }
