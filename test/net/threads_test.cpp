@@ -35,60 +35,55 @@ private:
     std::vector<std::thread> threads_;
 };
 
-struct tally {
-    std::atomic<int> acquired{0};
-    std::atomic<int> refused{0};
-    std::atomic<int> strange{0};
-};
-
-// One worker: acquires, uses and releases locks, some of which other workers want as well.
-void work(lock_manager& manager, std::size_t me, int rounds, tally& count) {
-    acquire_options options = once(20s);
-    options.wait = wait_for::forever();
-    for (int round = 0; round < rounds; ++round) {
-        const bool shared = round % 3 == 0;
-        const std::string name =
-            shared ? "shared" + std::to_string(me % 3) : "own" + std::to_string(me);
-        try {
-            lock held = manager.async_acquire(name, options, asio::use_future).get();
-            count.acquired += held.held() ? 1 : 0;
-            count.strange += held.resource() == name && held.secret().size() == 40 ? 0 : 1;
-            if (round % 2 == 0) {
-                held.async_extend(25s, asio::use_future).get();
-            }
-            static_cast<void>(manager.get_health());
-            static_cast<void>(manager.get_metrics());
-            static_cast<void>(held.remaining());
-            if (round % 4 == 3) {
-                continue; // the destructor releases it
-            }
-            const release_result result = held.async_release(asio::use_future).get();
-            count.strange += result == release_result::released ? 0 : 1;
-        } catch (const boost::system::system_error&) {
-            ++count.refused;
-        }
-    }
-}
-
-TEST_CASE("many threads share a manager whose context several threads run") {
-    constexpr std::size_t workers = 8;
-    constexpr int rounds = 25;
-    started_quorum q;
-    tally count;
+// Each worker has a thread of its own. Afterwards the manager is closed.
+void with_workers(quorum& q, std::size_t workers, const std::function<void(std::size_t)>& work) {
     {
         const crew running(q.io, 4);
         asio::thread_pool pool(workers);
         for (std::size_t i = 0; i < workers; ++i) {
-            asio::post(pool, [&, i] { work(*q.manager, i, rounds, count); });
+            asio::post(pool, [&work, i] { work(i); });
         }
         pool.join();
         q.manager->async_close(asio::use_future).get();
     }
-    CHECK(count.acquired == static_cast<int>(workers) * rounds);
-    CHECK(count.refused == 0);
-    CHECK(count.strange == 0);
-    CHECK(q.keys() == 0);
     q.wait(*q.running);
+}
+
+constexpr std::size_t workers = 8;
+
+TEST_CASE("many threads share a manager whose context several threads run") {
+    constexpr int rounds = 25;
+    started_quorum q;
+    std::atomic<std::size_t> acquired{0};
+    std::atomic<int> strange{0};
+    with_workers(q, workers, [&](std::size_t me) {
+        for (int round = 0; round < rounds; ++round) {
+            const bool shared = round % 3 == 0;
+            const std::string name =
+                shared ? "shared" + std::to_string(me % 3) : "own" + std::to_string(me);
+            try {
+                lock held = q.manager->async_acquire(name, patiently(), asio::use_future).get();
+                acquired += held.held() ? 1 : 0;
+                strange += held.resource() == name && held.secret().size() == 40 ? 0 : 1;
+                if (round % 2 == 0) {
+                    held.async_extend(25s, asio::use_future).get();
+                }
+                static_cast<void>(q.manager->get_health());
+                static_cast<void>(q.manager->get_metrics());
+                static_cast<void>(held.remaining());
+                if (round % 4 == 3) {
+                    continue; // the destructor releases it
+                }
+                const release_result result = held.async_release(asio::use_future).get();
+                strange += result == release_result::released ? 0 : 1;
+            } catch (const boost::system::system_error&) {
+                ++strange;
+            }
+        }
+    });
+    CHECK(acquired == workers * rounds);
+    CHECK(strange == 0);
+    CHECK(q.keys() == 0);
 }
 
 TEST_CASE("an observer is called by one thread at a time, and for a start by the caller's") {
@@ -114,74 +109,49 @@ TEST_CASE("an observer is called by one thread at a time, and for a start by the
         lock_manager* manager = nullptr;
         std::atomic<int> inside{0};
         std::atomic<int> wrong{0};
-        int starts = 0;
+        std::size_t starts = 0;
     };
     const auto seen = std::make_shared<watcher>();
-    constexpr std::size_t workers = 8;
     constexpr int rounds = 25;
     quorum q(3, [&](config& settings) { settings.observer = seen; });
     seen->manager = &*q.manager;
     q.start();
-    {
-        const crew running(q.io, 4);
-        asio::thread_pool pool(workers);
-        for (std::size_t i = 1; i <= workers; ++i) {
-            asio::post(pool, [&, i] {
-                caller = i;
-                for (int round = 0; round < rounds; ++round) {
-                    const lock held =
-                        q.manager
-                            ->async_acquire(
-                                "own" + std::to_string(i), patiently(20s), asio::use_future)
-                            .get();
-                }
-            });
+    with_workers(q, workers, [&](std::size_t me) {
+        caller = me;
+        const std::string name = "own" + std::to_string(me);
+        for (int round = 0; round < rounds; ++round) {
+            const lock held = q.manager->async_acquire(name, patiently(), asio::use_future).get();
         }
-        pool.join();
-        q.manager->async_close(asio::use_future).get();
-    }
-    q.wait(*q.running);
+    });
     CHECK(seen->wrong == 0);
-    CHECK(seen->starts == static_cast<int>(workers) * rounds);
+    CHECK(seen->starts == workers * rounds);
 }
 
 TEST_CASE("locks that are renewed, lost and released by several threads stay whole") {
     started_quorum q;
-    std::atomic<int> losses{0};
-    std::atomic<int> results{0};
-    constexpr int workers = 8;
-    {
-        const crew running(q.io, 4);
-        asio::thread_pool pool(workers);
-        for (int i = 0; i < workers; ++i) {
-            asio::post(pool, [&, i] {
-                acquire_options options = once(300ms);
-                options.wait = wait_for::forever();
-                options.renew = renewal::automatic;
-                options.max_hold = 500ms;
-                for (int round = 0; round < 3; ++round) {
-                    lock held =
-                        q.manager->async_acquire("r" + std::to_string(i), options, asio::use_future)
-                            .get();
-                    auto lost = held.async_wait_lost(asio::use_future);
-                    if (round < 2) {
-                        q.masters[0].drop_connections();
-                        held.async_release(asio::use_future).get();
-                    }
-                    try {
-                        losses += lost.get() != loss_reason::none ? 1 : 0;
-                    } catch (const boost::system::system_error&) {
-                        ++results; // released
-                    }
-                }
-            });
+    std::atomic<std::size_t> losses{0};
+    std::atomic<std::size_t> results{0};
+    acquire_options options = patiently(300ms);
+    options.renew = renewal::automatic;
+    options.max_hold = 500ms;
+    with_workers(q, workers, [&](std::size_t me) {
+        const std::string name = "r" + std::to_string(me);
+        for (int round = 0; round < 3; ++round) {
+            lock held = q.manager->async_acquire(name, options, asio::use_future).get();
+            auto lost = held.async_wait_lost(asio::use_future);
+            if (round < 2) {
+                q.masters[0].drop_connections();
+                held.async_release(asio::use_future).get();
+            }
+            try {
+                losses += lost.get() != loss_reason::none ? 1 : 0;
+            } catch (const boost::system::system_error&) {
+                ++results; // released
+            }
         }
-        pool.join();
-        q.manager->async_close(asio::use_future).get();
-    }
+    });
     CHECK(losses + results == workers * 3);
     CHECK(losses >= workers);
-    q.wait(*q.running);
 }
 
 TEST_CASE("acquires are cancelled on the strands of their handlers while others go on") {
@@ -189,34 +159,28 @@ TEST_CASE("acquires are cancelled on the strands of their handlers while others 
     started_quorum q;
     std::atomic<int> ended{0};
     std::atomic<int> strange{0};
+    std::deque<asio::cancellation_signal> signals(operations);
+    std::vector<asio::strand<asio::io_context::executor_type>> strands(
+        operations, asio::make_strand(q.io));
     {
         const crew running(q.io, 4);
-        struct attempt {
-            explicit attempt(asio::io_context& io) : strand(asio::make_strand(io)) {}
-            asio::strand<asio::io_context::executor_type> strand;
-            asio::cancellation_signal signal;
-        };
-        std::vector<std::shared_ptr<attempt>> all;
         for (int i = 0; i < operations; ++i) {
-            auto one = std::make_shared<attempt>(q.io);
-            all.push_back(one);
-            asio::post(one->strand, [&, one, i] {
+            strands[i] = asio::make_strand(q.io);
+            const auto note = [&, i](error_code error, const lock& held) {
+                const bool fine = error ? error == asio::error::operation_aborted : held.valid();
+                strange += fine && strands[i].running_in_this_thread() ? 0 : 1;
+                ++ended;
+            };
+            asio::post(strands[i], [&, i, note] {
                 q.manager->async_acquire(
                     "r" + std::to_string(i % 10),
                     patiently(),
                     asio::bind_cancellation_slot(
-                        one->signal.slot(),
-                        asio::bind_executor(one->strand, [&, one](error_code error, lock held) {
-                            const bool mine = one->strand.running_in_this_thread();
-                            const bool fine =
-                                error ? error == asio::error::operation_aborted : held.valid();
-                            strange += mine && fine ? 0 : 1;
-                            ++ended;
-                        })));
+                        signals[i].slot(), asio::bind_executor(strands[i], note)));
             });
         }
-        for (const auto& one : all) {
-            asio::post(one->strand, [one] { one->signal.emit(asio::cancellation_type::terminal); });
+        for (int i = 0; i < operations; ++i) {
+            asio::post(strands[i], [&, i] { signals[i].emit(asio::cancellation_type::terminal); });
         }
         while (ended < operations) {
             std::this_thread::yield();
