@@ -4,7 +4,7 @@ mistakes.py INCLUDE_DIRECTORY... -- COMPILER...
 
 Each mistake must be found by the compiler, with a message that says what to do, or at least names
 what does not fit. The mistakes that show only when a program runs are in
-test/net/mistakes_test.cpp.
+test/net/mutexes_test.cpp.
 """
 
 import pathlib

@@ -54,19 +54,23 @@ private:
     blocking::lock held_;
 };
 
-template <typename Mutex, bool shares = false>
+// A shared mutex as its readers lock it.
+struct reader_side : blocking::shared_mutex {
+    using blocking::shared_mutex::shared_mutex;
+    void lock(std::stop_token stop) { lock_shared(std::move(stop)); }
+    bool try_lock() { return try_lock_shared(); }
+    void unlock() noexcept { unlock_shared(); }
+};
+
+template <typename Mutex>
 class mutex_handle final : public handle {
 public:
     mutex_handle(blocking::manager& by, const acquire_options& options, std::stop_token stop)
         : mutex_(by, "r", options) {
-        if (options.wait == wait_for::none()) {
-            if (!try_lock()) {
-                throw boost::system::system_error(errc::contended);
-            }
-        } else if constexpr (shares) {
-            mutex_.lock_shared(std::move(stop));
-        } else {
+        if (options.wait != wait_for::none()) {
             mutex_.lock(std::move(stop));
+        } else if (!mutex_.try_lock()) {
+            throw boost::system::system_error(errc::contended);
         }
     }
     bool held() const override { return mutex_.held(); }
@@ -74,23 +78,11 @@ public:
     std::uint64_t fencing_token() const override { return mutex_.fencing_token(); }
     std::stop_token lost() const override { return mutex_.lost(); }
     std::optional<release_result> release() override {
-        if constexpr (shares) {
-            mutex_.unlock_shared();
-        } else {
-            mutex_.unlock();
-        }
+        mutex_.unlock();
         return mutex_.last_release();
     }
 
 private:
-    bool try_lock() {
-        if constexpr (shares) {
-            return mutex_.try_lock_shared();
-        } else {
-            return mutex_.try_lock();
-        }
-    }
-
     Mutex mutex_;
 };
 
@@ -127,9 +119,9 @@ acquire_blocking(blocking::manager& by, const acquire_options& options, std::sto
     return std::make_unique<blocking_handle>(by.acquire("r", options, std::move(stop)));
 }
 
-template <typename Mutex, bool shares = false>
+template <typename Mutex>
 handle_ptr locked(blocking::manager& by, const acquire_options& options, std::stop_token stop) {
-    return std::make_unique<mutex_handle<Mutex, shares>>(by, options, std::move(stop));
+    return std::make_unique<mutex_handle<Mutex>>(by, options, std::move(stop));
 }
 
 struct kind {
@@ -152,11 +144,9 @@ std::vector<kind> kinds() {
         {"term of a leader", lead, lead},
         {"blocking lock", acquire_blocking, single},
         {"blocking mutex", locked<blocking::mutex>, locked<blocking::mutex>},
-        {"blocking shared mutex, writer",
-         locked<blocking::shared_mutex>,
-         locked<blocking::shared_mutex, true>},
+        {"blocking shared mutex, writer", locked<blocking::shared_mutex>, locked<reader_side>},
         {"blocking shared mutex, reader",
-         locked<blocking::shared_mutex, true>,
+         locked<reader_side>,
          locked<blocking::shared_mutex>,
          false},
     };
@@ -168,17 +158,6 @@ void for_each_kind(const std::function<void(const kind&, two_processes&)>& check
         two_processes site;
         check(one, site);
     }
-}
-
-TEST_CASE("handles: one attempt next to a holder is contended, and changes nothing") {
-    for_each_kind([](const kind& one, two_processes& site) {
-        const handle_ptr rival = one.rival(site.theirs, once(), {});
-        CHECK(error_of([&] { one.take(site.mine, once(), {}); }) == errc::contended);
-        site.quorum.advance(30s);
-        CHECK(rival->held());
-        CHECK(rival->release() == release_result::released);
-        CHECK(site.no_key_left());
-    });
 }
 
 TEST_CASE("handles: a wait that is stopped leaves no key, and the holder its lock") {
@@ -203,8 +182,15 @@ TEST_CASE("handles: a wait that is stopped leaves no key, and the holder its loc
     });
 }
 
-TEST_CASE("handles: a stop at any moment gives the handle or nothing") {
+TEST_CASE(
+    "handles: a stop at any moment gives the handle or nothing, and one before sends nothing") {
     for_each_kind([](const kind& one, two_processes& site) {
+        std::stop_source before;
+        before.request_stop();
+        CHECK(
+            error_of([&] { one.take(site.mine, waiting(), before.get_token()); })
+            == operation_aborted);
+        CHECK(site.mine.async().get_metrics().attempts == 0);
         std::size_t stopped = 0;
         std::size_t taken = 0;
         for (auto span = 0us; span < 5ms; span += 100us) {
@@ -223,20 +209,6 @@ TEST_CASE("handles: a stop at any moment gives the handle or nothing") {
         }
         CHECK(stopped > 0);
         CHECK(taken > 0);
-    });
-}
-
-TEST_CASE("handles: a stop that was requested before makes a call send nothing") {
-    for_each_kind([](const kind& one, two_processes& site) {
-        std::stop_source stop;
-        stop.request_stop();
-        for (int i = 0; i < 3; ++i) {
-            CHECK(
-                error_of([&] { one.take(site.mine, waiting(), stop.get_token()); })
-                == operation_aborted);
-        }
-        CHECK(site.mine.async().get_metrics().attempts == 0);
-        CHECK(site.count_keys() == 0);
     });
 }
 
@@ -261,16 +233,21 @@ TEST_CASE("handles: what goes is released, and no key is left") {
     });
 }
 
-TEST_CASE("handles: a lock is held for as long as it is renewed, and released then") {
+TEST_CASE("handles: it is held for as long as it is renewed, and one attempt next to it fails") {
     for_each_kind([](const kind& one, two_processes& site) {
-        const handle_ptr held = one.take(site.mine, once(), {});
-        site.quorum.advance(5min);
-        CHECK(held->held());
-        CHECK(error_of([&] { one.rival(site.theirs, once(), {}); }) == errc::contended);
-        const std::stop_token lost = held->lost();
-        CHECK(held->release() == release_result::released);
-        CHECK(!lost.stop_requested());
-        CHECK(site.no_key_left());
+        const auto check = [&](const taker& take, const taker& other) {
+            const handle_ptr held = take(site.mine, once(), {});
+            site.quorum.advance(1min);
+            CHECK(error_of([&] { other(site.theirs, once(), {}); }) == errc::contended);
+            site.quorum.advance(30s);
+            CHECK(held->held());
+            const std::stop_token lost = held->lost();
+            CHECK(held->release() == release_result::released);
+            CHECK(!lost.stop_requested());
+            CHECK(site.no_key_left());
+        };
+        check(one.take, one.rival);
+        check(one.rival, one.take);
     });
 }
 

@@ -5,6 +5,7 @@
 #include <redlock/blocking_shared.hpp>
 
 #include <boost/asio/post.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <concepts>
 #include <mutex>
@@ -13,6 +14,8 @@
 #include <thread>
 
 namespace redlock::test::in_memory { namespace {
+
+using Catch::Matchers::ContainsSubstring;
 
 template <typename T>
 concept timed_lockable =
@@ -145,6 +148,19 @@ TEST_CASE("blocking mutex: too few masters are an error, not a lock that somebod
     CHECK(error_of([&] { m.lock(); }) == errc::no_quorum);
     CHECK(error_of([&] { static_cast<void>(m.try_lock()); }) == errc::no_quorum);
     CHECK(m.last_attempt().votes.at(0).vote == vote::unreachable);
+    CHECK_THROWS_WITH(site.mine.acquire("r", once()), ContainsSubstring(" unreachable"));
+}
+
+TEST_CASE("the constructors of mutexes validate what they are given") {
+    two_processes site;
+    acquire_options no_ttl;
+    no_ttl.ttl = 0ms;
+    const std::string name = "redlock: resource has 0 bytes; allowed: 1 to 1024";
+    const auto ttl = ContainsSubstring("redlock: ttl is 0 ms; allowed");
+    CHECK_THROWS_WITH(blocking::mutex(site.mine, "", once()), name);
+    CHECK_THROWS_WITH(blocking::shared_mutex(site.mine, "", once()), name);
+    CHECK_THROWS_WITH(blocking::mutex(site.mine, "r", no_ttl), ttl);
+    CHECK_THROWS_WITH(blocking::shared_mutex(site.mine, "r", no_ttl), ttl);
 }
 
 TEST_CASE("blocking mutex: what is locked through a manager that goes first is lost") {
@@ -172,13 +188,8 @@ TEST_CASE("blocking mutex: what is locked through a manager that goes first is l
     CHECK(error_of([&] { other.release(); }) == errc::closed);
 }
 
-TEST_CASE("blocking lock: the end of its scope, and an assignment, release it") {
+TEST_CASE("blocking lock: an assignment releases it, and an empty one takes no orders") {
     two_processes site;
-    {
-        const blocking::lock one = site.mine.acquire("r", once());
-        CHECK(site.count_keys() >= 2);
-    }
-    CHECK(site.no_key_left());
     blocking::lock held = site.mine.acquire("r", once());
     held = site.mine.acquire("s", once());
     CHECK(site.quorum.advance_until([&] { return site.quorum.keys_of("r") == 0; }, 1s));
@@ -193,6 +204,8 @@ TEST_CASE("blocking lock: the end of its scope, and an assignment, release it") 
     CHECK(moved.release() == release_result::released);
     CHECK(!moved.lost().stop_requested());
     held = site.mine.acquire("r", once());
+    error_code watched;
+    held.async().async_wait_lost([&](error_code error, loss_reason) { watched = error; });
     held.async().abandon();
     CHECK_THROWS_AS(held.release(), std::logic_error);
     held = {};
@@ -204,6 +217,10 @@ TEST_CASE("blocking lock: the end of its scope, and an assignment, release it") 
         CHECK(error.code() == condition::not_acquired);
         CHECK(held_votes(error.get_diagnostics()) >= 2);
     }
+    CHECK(watched == errc::released);
+    CHECK(site.mine.async().get_metrics().held == 0);
+    site.quorum.advance(11s); // nothing is extended any more
+    CHECK(site.count_keys() == 0);
 }
 
 TEST_CASE("blocking lock: an extension lasts from now on, never shortens, and tells its limit") {
@@ -329,8 +346,6 @@ TEST_CASE(
                 [&](auto token) { return held.async().async_downgrade(std::move(token)); });
         });
     };
-    acquire_options reads = once();
-    reads.mode = lock_mode::shared;
     blocking::lock several = site.mine.acquire({"r", "s"}, once());
     CHECK(downgrade(several) == errc::invalid_argument);
     CHECK(several.held());
@@ -340,9 +355,8 @@ TEST_CASE(
     CHECK(downgrade(held) == error_code());
     CHECK(held.secret() == secret);
     CHECK(downgrade(held) == errc::invalid_argument); // it reads already
-    const blocking::lock beside = site.theirs.acquire("r", reads);
-    CHECK(
-        error_of([&] { static_cast<void>(site.theirs.acquire("r", once())); }) == errc::contended);
+    const blocking::lock beside = site.theirs.acquire("r", reading());
+    CHECK(error_of_acquire(site.theirs, "r") == errc::contended);
     site.quorum.advance(1min);
     CHECK(held.held());
     CHECK(held.release() == release_result::released);
@@ -352,15 +366,11 @@ TEST_CASE(
 
 TEST_CASE("a reader that wants to write as well is refused, and goes on reading") {
     two_processes site;
-    acquire_options reads = once();
-    reads.mode = lock_mode::shared;
-    blocking::lock reader = site.mine.acquire("r", reads);
+    blocking::lock reader = site.mine.acquire("r", reading());
     for (const wait_for wait : {wait_for::none(), wait_for(2s)}) {
         acquire_options writes = once();
         writes.wait = wait;
-        CHECK(
-            error_of([&] { static_cast<void>(site.mine.acquire("r", writes)); })
-            == errc::contended);
+        CHECK(error_of_acquire(site.mine, "r", writes) == errc::contended);
     }
     CHECK(reader.extend(20s) == extend_result::extended);
     CHECK(reader.release() == release_result::released);
@@ -369,9 +379,7 @@ TEST_CASE("a reader that wants to write as well is refused, and goes on reading"
 
 TEST_CASE("a writer that gives up leaves the intent of another that waits") {
     two_processes site;
-    acquire_options reads = once();
-    reads.mode = lock_mode::shared;
-    blocking::lock reader = site.mine.acquire("r", reads);
+    blocking::lock reader = site.mine.acquire("r", reading());
     const auto intents = [&] {
         std::size_t found = 0;
         for (std::size_t i = 0; i < 3; ++i) {
@@ -389,7 +397,7 @@ TEST_CASE("a writer that gives up leaves the intent of another that waits") {
         == operation_aborted);
     site.quorum.advance(1s);
     CHECK(intents() == 3);
-    CHECK(error_of([&] { static_cast<void>(site.theirs.acquire("r", reads)); }) == errc::contended);
+    CHECK(error_of_acquire(site.theirs, "r", reading()) == errc::contended);
     CHECK(reader.release() == release_result::released);
     REQUIRE(site.quorum.advance_until([&] { return written.has_value(); }, 1s));
     CHECK(written->held());
@@ -411,9 +419,7 @@ TEST_CASE("processes that name different sizes of a pool share the numbers that 
     CHECK(numbers.size() == 4);
     CHECK(held[0].async().slot() < 2);
     for (const std::size_t size : {2U, 4U}) {
-        CHECK(
-            error_of([&] { static_cast<void>(site.mine.acquire(slots("r", size), once())); })
-            == errc::contended);
+        CHECK(error_of_acquire(site.mine, slots("r", size)) == errc::contended);
     }
 }
 

@@ -4,8 +4,6 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/compose.hpp>
-#include <boost/asio/deferred.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
@@ -20,29 +18,18 @@ using Catch::Matchers::StartsWith;
 
 TEST_CASE("the default token is deferred, and an error has the votes") {
     started_quorum q;
-    int calls = 0;
-    auto later = q.manager->async_acquire("r");
-    q.poll();
-    CHECK(q.count("SET") == 0); // nothing happens before it is started
-    lock held;
-    std::move(later)([&](const std::exception_ptr& failed, lock mine) {
-        CHECK(!failed);
-        held = std::move(mine);
-        ++calls;
-    });
-    q.run_until([&] { return calls > 0; });
-    CHECK(calls == 1);
-
     std::optional<error_with_diagnostics> thrown;
-    const auto fail = [&]() -> asio::awaitable<void> {
+    const auto acquire_twice = [&]() -> asio::awaitable<void> {
+        auto first = q.manager->async_acquire("r", asio::use_awaitable); // options may be left out
+        const lock held = co_await std::move(first);
         try {
             const lock mine = co_await q.manager->async_acquire("r", once());
         } catch (const error_with_diagnostics& error) {
             thrown = error;
         }
     };
-    asio::co_spawn(q.io, fail, asio::detached);
-    q.run_until([&] { return thrown.has_value(); });
+    redlock::test::run(q.io, acquire_twice);
+    REQUIRE(thrown);
     CHECK(thrown->code() == errc::contended);
     CHECK(thrown->get_diagnostics().votes.size() == 3);
     CHECK(thrown->get_diagnostics().resource == "r");
@@ -64,6 +51,9 @@ TEST_CASE("an error without an attempt is thrown with the reason, if there is on
         }
         return std::string();
     };
+    CHECK_THAT(
+        text_of([&](auto token) { return q.manager->async_acquire("r", once(), token); }),
+        ContainsSubstring("call async_run first"));
     q.start();
     acquire_options short_lease = once();
     short_lease.ttl = 1ms;
@@ -122,52 +112,40 @@ TEST_CASE("with_diagnostics fills the diagnostics of the caller, also within oth
 }
 
 TEST_CASE("what is associated with a handler stays so within with_diagnostics") {
-    quorum q;
+    started_quorum q;
     const auto strand = asio::make_strand(q.io);
+    const lock held = q.acquired("r");
     asio::cancellation_signal cancel;
     diagnostics why;
     int calls = 0;
-    error_code error;
-    const auto handler = [&](auto note) {
-        return asio::bind_cancellation_slot(cancel.slot(), asio::bind_executor(strand, note));
+    error_code ended;
+    const auto bound = [&](auto handler) {
+        return asio::bind_cancellation_slot(cancel.slot(), asio::bind_executor(strand, handler));
     };
-    const auto check = [&] {
+    const auto note = [&](error_code error) {
         ++calls;
         CHECK(strand.running_in_this_thread());
+        ended = error;
     };
-    q.start();
-    const lock held = q.acquired("r");
     SECTION("with diagnostics of the caller") {
-        q.manager->async_acquire(
-            "r", patiently(), with_diagnostics(why, handler([&](error_code e, lock) {
-                                                   check();
-                                                   error = e;
-                                               })));
+        const auto handler = bound([&](error_code error, lock) { note(error); });
+        q.manager->async_acquire("r", patiently(), with_diagnostics(why, handler));
     }
     SECTION("with an exception") {
-        q.manager->async_acquire(
-            "r", patiently(), with_diagnostics(handler([&](const std::exception_ptr& e, lock) {
-                check();
-                try {
-                    std::rethrow_exception(e);
-                } catch (const boost::system::system_error& thrown) {
-                    error = thrown.code();
-                }
-            })));
+        const auto handler = bound([&](const std::exception_ptr& error, lock) {
+            try {
+                std::rethrow_exception(error);
+            } catch (const boost::system::system_error& thrown) {
+                note(thrown.code());
+            }
+        });
+        q.manager->async_acquire("r", patiently(), with_diagnostics(handler));
     }
     q.poll();
     cancel.emit(asio::cancellation_type::terminal);
     q.run_until([&] { return calls > 0; });
     CHECK(calls == 1);
-    CHECK(error == asio::error::operation_aborted);
-}
-
-TEST_CASE("options may be left out before a token") {
-    started_quorum q;
-    error_code error = redlock::errc::lost;
-    q.manager->async_acquire("r", [&error](error_code result, lock) { error = result; });
-    q.run_until([&] { return error != redlock::errc::lost; });
-    CHECK(!error);
+    CHECK(ended == asio::error::operation_aborted);
 }
 
 }} // namespace redlock::test

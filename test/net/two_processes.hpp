@@ -22,6 +22,27 @@ inline acquire_options waiting() {
     return options;
 }
 
+inline acquire_options reading() {
+    acquire_options options = once();
+    options.mode = lock_mode::shared;
+    return options;
+}
+
+// The error that `f` throws.
+inline error_code error_of(const std::function<void()>& f) {
+    try {
+        f();
+    } catch (const boost::system::system_error& error) {
+        return error.code();
+    }
+    return {};
+}
+
+inline error_code error_of_acquire(
+    blocking::manager& by, const target& what, const acquire_options& options = once()) {
+    return error_of([&] { static_cast<void>(by.acquire(what, options)); });
+}
+
 struct two_processes {
     testing::virtual_quorum quorum;
     blocking::manager mine = quorum.make_blocking_manager();
@@ -63,15 +84,5 @@ struct two_processes {
         quorum.async_sleep(span, [f = std::move(f)](error_code) { f(); });
     }
 };
-
-// The error that `f` throws.
-inline error_code error_of(const std::function<void()>& f) {
-    try {
-        f();
-    } catch (const boost::system::system_error& error) {
-        return error.code();
-    }
-    return {};
-}
 
 } // namespace redlock::test::in_memory
