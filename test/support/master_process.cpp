@@ -1,7 +1,5 @@
 #include "master_process.hpp"
 
-#include <numeric>
-
 namespace redlock::test {
 namespace {
 
@@ -46,21 +44,12 @@ std::vector<std::string> quorum_of_masters::urls() const {
     return result;
 }
 
-std::vector<std::optional<std::size_t>> quorum_of_masters::count_keys(const std::string& pattern) {
-    std::vector<std::optional<std::size_t>> counts;
-    for (master_process& master : masters_) {
-        counts.push_back(
-            master.running() ? std::optional(master.keys(pattern).size()) : std::nullopt);
-    }
-    return counts;
-}
-
 std::size_t quorum_of_masters::total_keys(const std::string& pattern) {
-    const auto counts = count_keys(pattern);
-    return std::accumulate(
-        counts.begin(), counts.end(), std::size_t{0}, [](std::size_t sum, const auto& count) {
-            return sum + count.value_or(0);
-        });
+    std::size_t found = 0;
+    for (master_process& master : masters_) {
+        found += master.running() ? master.keys(pattern).size() : 0;
+    }
+    return found;
 }
 
 } // namespace redlock::test

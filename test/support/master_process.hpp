@@ -39,10 +39,7 @@ public:
 
     std::vector<std::string> urls() const;
 
-    // Per master how many keys match; nullopt for one that is down.
-    std::vector<std::optional<std::size_t>> count_keys(const std::string& pattern = "*");
-
-    // The same summed over the masters that are up.
+    // How many keys match, on all masters that are up together.
     std::size_t total_keys(const std::string& pattern = "*");
 
 private:

@@ -9,17 +9,6 @@
 
 using namespace redlock::test;
 
-TEST_CASE("a temporary directory goes with its object") {
-    std::filesystem::path path;
-    {
-        temp_dir first;
-        path = first.path();
-        const temp_dir second = std::move(first);
-        CHECK(std::filesystem::is_directory(path));
-    }
-    CHECK_FALSE(std::filesystem::exists(path));
-}
-
 TEST_CASE("a program that does not exist is an exception") {
     const temp_dir dir;
     CHECK(find_program("no-such-program-anywhere").empty());
@@ -56,16 +45,4 @@ TEST_CASE("a master leaves neither process nor directory") {
     }
     CHECK(::kill(pid, 0) == -1);
     CHECK_FALSE(std::filesystem::exists(dir));
-}
-
-TEST_CASE("a quorum of masters is independent servers") {
-    quorum_of_masters masters(5);
-    REQUIRE(masters.size() == 5);
-    REQUIRE(masters.urls().size() == 5);
-    CHECK(masters[2].command({"SET", "k:1", "v"}) == "OK");
-    CHECK(masters[3].command({"SET", "k:2", "v"}) == "OK");
-    masters[4].kill();
-    using counts = std::vector<std::optional<std::size_t>>;
-    CHECK(masters.count_keys("k:*") == counts{0, 0, 1, 1, std::nullopt});
-    CHECK(masters.total_keys() == 2);
 }
