@@ -94,12 +94,13 @@ class ServerError(Exception):
 class Master:
     """A real server in a directory of its own."""
 
+    program = os.environ.get('REDLOCK_REDIS_SERVER') or 'redis-server'
+
     def __init__(self, directory, options=(), env=None, program=None):
         self.directory = directory
+        self.program = program or Master.program
         self.options = list(options)
         self.env = os.environ | (env or {})
-        self.program = program or os.environ.get('REDLOCK_REDIS_SERVER') or 'redis-server'
-        self.password = None
         for _ in range(10):
             self.port = free_port()
             if self.start():
@@ -125,16 +126,7 @@ class Master:
         return socket.create_connection(('127.0.0.1', self.port), 10)
 
     def ask(self, *words):
-        """Sends one command and returns its reply: text, a number, None or a list."""
-        with self.connect() as connection, connection.makefile('rb') as replies:
-            def send(*these):
-                parts = [str(word).encode() for word in these]
-                connection.sendall(b'*%d\r\n' % len(parts) + b''.join(
-                    b'$%d\r\n%s\r\n' % (len(part), part) for part in parts))
-                return reply(replies)
-            if self.password is not None:
-                send('AUTH', self.password)
-            return send(*words)
+        return ask(self.port, *words)
 
     def keys(self):
         """All but the record of the master's memory."""
@@ -158,6 +150,14 @@ class Master:
     def restart(self):
         self.kill()
         until(self.start, 'the start of a server')
+
+
+def ask(port, *words):
+    """Sends one command to a server and returns its reply: text, a number, None or a list."""
+    with socket.create_connection(('127.0.0.1', port), 10) as connection, connection.makefile('rb') as replies:
+        parts = [str(word).encode() for word in words]
+        connection.sendall(b'*%d\r\n' % len(parts) + b''.join(b'$%d\r\n%s\r\n' % (len(part), part) for part in parts))
+        return reply(replies)
 
 
 def reply(stream):
@@ -227,6 +227,11 @@ class Relay(Listener):
                 target.sendall(change(data))
 
 
+def listed(*urls):
+    """The environment of a tool with these masters."""
+    return {'REDLOCK_MASTERS': ','.join(one if isinstance(one, str) else one.url for one in urls)}
+
+
 def certificates(directory):
     """An authority, and a certificate of it for localhost."""
     def openssl(*words):
@@ -245,21 +250,23 @@ class Quorum:
     def __init__(self, count=3, options=(), env=None):
         self.stack = contextlib.ExitStack()
         self.directory = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
-        self.masters = []
-        for _ in range(count):
-            self.masters.append(Master(str(self.directory), options, env))
-            self.stack.callback(self.masters[-1].kill)
+        self.masters = [self.add(*options, env=env) for _ in range(count)]
         self.env = {name: value for name, value in os.environ.items()
                     if not name.startswith('REDLOCK_')}
         # They are new, and no case but those that say so restarts one.
-        self.env |= {'REDLOCK_MASTERS': ','.join(master.url for master in self.masters),
-                     'REDLOCK_NO_QUARANTINE': '1'}
+        self.env |= listed(*self.masters) | {'REDLOCK_NO_QUARANTINE': '1'}
 
     def __enter__(self):
         return self
 
     def __exit__(self, *error):
         return self.stack.__exit__(*error)
+
+    def add(self, *options, **how):
+        """Another master, which is in no list yet."""
+        master = Master(str(self.directory), options, **how)
+        self.stack.callback(master.kill)
+        return master
 
     def path(self, name):
         return self.directory / name
@@ -284,11 +291,25 @@ class Quorum:
     def keys(self):
         return sorted({key for master in self.masters for key in master.keys()})
 
+    def has_waiter(self):
+        """Waits until a client waits for a lock."""
+        until(lambda: any('subscribe' in master.ask('CLIENT', 'LIST') for master in self.masters), 'a waiter')
+
+    def everywhere(self, action, *words, first=None):
+        """Does this to all masters, or to the first of them: `ask`, `signal` or `kill`."""
+        for master in self.masters[:first]:
+            getattr(master, action)(*words)
+
+    def under(self, script, *options, resource='a', shell='sh', **how):
+        """`run` with a script, when the script has written its first line, and this line."""
+        process = self.start('run', *options, resource, '--', shell, '-c', script, **how)
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        return process, line.strip()
+
     def holder(self, resource, *options):
         """A process that has the lock until it is ended."""
-        process = self.start('run', *options, resource, '--', 'sh', '-c', 'echo held; exec sleep 600')
-        equal(process.stdout.readline(), 'held\n')
-        return process
+        return self.under('echo held; exec sleep 600', *options, resource=resource)[0]
 
 
 def end(process):
@@ -300,13 +321,24 @@ def end(process):
             stream.close()
 
 
+def stat_of(pid):
+    """The words after the name of a process: its state, its parent, ...; those of a dead one if it is gone."""
+    try:
+        return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
+    except OSError:
+        return ['X']
+
+
 def alive(pid):
     """Whether a process is there and not a zombie."""
+    return stat_of(pid)[0] not in 'ZX'
+
+
+def children_of(pid):
     try:
-        state = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]
+        return [int(one) for one in pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text().split()]
     except OSError:
-        return False
-    return state not in 'ZX'
+        return []
 
 
 def equal(found, expected, what=''):

@@ -1,10 +1,9 @@
 """A command that shows when it lived, and the process between it and the tool."""
 
-import pathlib
 import sys
 import time
 
-from harness import equal, until
+from harness import children_of, until
 
 # A heart that beats into a file, on the clock that leases are measured with, and does not listen.
 HEART = '''
@@ -38,6 +37,5 @@ def beating(path):
 
 
 def supervisor_of(process):
-    supervisors = pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split()
-    equal(len(supervisors), 1)
-    return int(supervisors[0])
+    supervisor, = children_of(process.pid)
+    return supervisor

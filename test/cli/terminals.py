@@ -1,5 +1,6 @@
 """Programs on a terminal of their own."""
 
+import contextlib
 import os
 import pty
 import select
@@ -39,6 +40,12 @@ class Terminal:
         before, _, self.out = self.out.partition(what)
         return before
 
+    def ends(self):
+        """Waits for the end, and returns the rest of the output and the exit status."""
+        with contextlib.suppress(OSError):  # the end
+            while part := os.read(self.terminal, 4096):
+                self.out += part.decode(errors='replace')
+        return self.out, os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT).si_status
 
     def shows(self, what, key):
         """Presses a key, and returns whether the output has this after a moment."""
