@@ -1,18 +1,15 @@
 #!/usr/bin/env python3
 """`redlock local` and `metrics`: local_test.py REDLOCK [CASE...]"""
 
-import os
-import pathlib
-import pty
 import re
 import signal
-import socket
 import urllib.error
 import urllib.request
 
 import harness
 from harness import (
-    CONFIGURATION, NO_QUORUM, NOT_FOUND, USAGE, WARNINGS, Quorum, alive, case, contains, ended, equal, main, until, with_module)
+    CONFIGURATION, WARNINGS, alive, ask, case, contains, ended, equal, main, until, with_module)
+from terminals import Terminal
 
 
 def masters_of(line):
@@ -22,56 +19,27 @@ def masters_of(line):
 
 
 def pid_of(port):
-    with socket.create_connection(('127.0.0.1', port)) as connection:
-        connection.sendall(b'INFO server\r\n')
-        return int(re.search(rb'process_id:(\d+)', connection.recv(65536))[1])
-
-
-@case('local starts masters, prints a line for a shell, and ends them', 0)
-def _(quorum):
-    for arguments, count in (([], 5), (['3'], 3)):
-        process = quorum.start('local', *arguments)
-        line = process.stdout.readline()
-        ports = masters_of(line)
-        equal(len(ports), count)
-        pids = [pid_of(port) for port in ports]
-        env = {'REDLOCK_MASTERS': line.strip().partition('=')[2]}
-        quorum.env.pop('REDLOCK_NO_QUARANTINE', None)  # they are new, and their records say so
-        equal(ended(quorum.run('run', '--wait', 'none', 'a', '--', 'echo', 'ran', env=env), 0).stdout, 'ran\n')
-        process.send_signal(signal.SIGINT)
-        equal(process.wait(), 0)
-        assert not any(map(alive, pids))
+    return int(re.search(r'process_id:(\d+)', ask(port, 'INFO', 'server'))[1])
 
 
 @case('local writes the records for the prefix that is configured, and none for a restarted master', 0)
 def _(quorum):
     quorum.env.pop('REDLOCK_NO_QUARANTINE', None)
     quorum.env['REDLOCK_PREFIX'] = 'app:'
-    process = quorum.start('local', '1')
+    process = quorum.start('local')
     line = process.stdout.readline()
     env = {'REDLOCK_MASTERS': line.strip().partition('=')[2]}
     equal(ended(quorum.run('run', '--wait', 'none', 'a', '--', 'echo', 'ran', env=env), 0).stdout, 'ran\n')
-    port, = masters_of(line)
-    with socket.create_connection(('127.0.0.1', port)) as connection:
-        connection.sendall(b'GET app::epoch\r\n')
-        assert re.search(rb'\r\n4 [0-9a-f]{40} - 0 \d+ [0-9a-f]+\r\n', connection.recv(4096))
+    ports = masters_of(line)
+    equal(len(ports), 5)
+    record = ask(ports[0], 'GET', 'app::epoch')
+    assert re.fullmatch(r'4 [0-9a-f]{40} - 0 \d+ [0-9a-f]+', record), record
     ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env=env | {'REDLOCK_PREFIX': 'other:'}), 201)
     process.send_signal(signal.SIGINT)
     equal(process.wait(), 0)
 
 
-@case('without a wait, a new quorum says when it will grant its first lock')
-def _(quorum):
-    quorum.env.pop('REDLOCK_NO_QUARANTINE', None)
-    env = {'REDLOCK_MAX_TTL': '10m', 'REDLOCK_TTL': '10s'}
-    for words in (('run', '--wait', 'none', 'a', '--', 'true'), ('acquire', '--wait', 'none', 'a')):
-        said = ended(quorum.run(*words, env=env), NO_QUORUM).stderr
-        left = [int(one) for one in re.findall(r'(\d+) s left: new, restarted or emptied recently', said)]
-        equal(len(left), 3, said)
-        assert all(540 < one <= 660 for one in left), said
-
-
-@case('local leaves nothing behind, whatever signal ends it, and whenever', 0)
+@case('local leaves nothing behind, whatever signal ends it or kills it, and whenever', 0)
 def _(quorum):
     files = quorum.path('files')
     files.mkdir()
@@ -85,12 +53,6 @@ def _(quorum):
     until(lambda: list(files.iterdir()), 'the begin')
     process.terminate()
     equal((process.wait(), process.stdout.read(), list(files.iterdir())), (0, '', []))
-
-
-@case('local is killed: its masters die with it, and their files go', 0)
-def _(quorum):
-    files = quorum.path('files')
-    files.mkdir()
     process = quorum.start('local', '3', env={'TMPDIR': str(files)})
     pids = [pid_of(port) for port in masters_of(process.stdout.readline())]
     process.kill()
@@ -100,23 +62,13 @@ def _(quorum):
 
 @case('local --faults keys: kill, restart, hang and continue, on a terminal', 0)
 def _(quorum):
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(harness.TOOL, [harness.TOOL, 'local', '3', '--faults', 'keys'],
-                  quorum.env | {'TERM': 'xterm', 'NO_COLOR': '1'})
-    seen = ''
-
-    def state(of, what):
-        nonlocal seen
-        while not re.search(rf'>{of}  redis://127\.0\.0\.1:\d+  {what}\r', seen.rpartition('\x1b[J')[2]):
-            seen += os.read(terminal, 4096).decode()
-
+    quorum.env['NO_COLOR'] = '1'
+    tool = Terminal(quorum, harness.TOOL, 'local', '3', '--faults', 'keys')
     for key, what in (('2', 'up'), ('k', 'down'), ('r', 'up'), ('h', 'hung'), ('c', 'up')):
-        os.write(terminal, key.encode())
-        state(2, what)
-    os.write(terminal, b'q')
-    equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
-    os.close(terminal)
+        tool.type(key)
+        until(lambda: re.search(rf'>2  redis://127\.0\.0\.1:\d+  {what}\r', tool.reads('\x1b[J')), what)
+    tool.type('q')
+    equal(tool.ends()[1], 0)
 
 
 @case('local --faults random leaves a majority', 0)
@@ -130,23 +82,6 @@ def _(quorum):
         changes += ' down' in line or ' hung' in line
     process.terminate()
     equal(process.wait(), 0)
-
-
-@case('local without a server says so', 0)
-def _(quorum):
-    contains(ended(quorum.run('local', env={'PATH': str(quorum.directory)}), NOT_FOUND).stderr,
-             'redis-server nor valkey-server')
-    ended(quorum.run('local', '0'), USAGE)
-    contains(ended(quorum.run('local', '--faults', 'randm'), USAGE).stderr, 'randm')
-
-
-@case('metrics as text')
-def _(quorum):
-    text = ended(quorum.run('metrics', '--quorum', 'east'), 0).stdout
-    contains(text, 'redlock_ready{quorum="east"} 1', 'redlock_masters_admitted{quorum="east"} 3', '# TYPE')
-    for master in quorum.masters[:2]:
-        master.kill()
-    contains(ended(quorum.run('metrics'), 0).stdout, 'redlock_ready{quorum="default"} 0')
 
 
 @case('metrics --listen serves them, until a signal comes')
