@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Where options come from, and what is never shown: options_test.py REDLOCK [CASE...]"""
 
-import functools
 import json
 import pathlib
 import re
 import shutil
 import subprocess
+import urllib.parse
 
-from harness import CONFIGURATION, HELD, USAGE, Quorum, Skip, case, contains, ended, equal, main, until
+from harness import CONFIGURATION, HELD, NO_QUORUM, USAGE, Skip, case, contains, ended, equal, main
 
 SECRET = 'sesame#open "1"'
 
@@ -50,27 +50,8 @@ def _(quorum):
 def _(quorum):
     urls = [master.url for master in quorum.masters]
     del quorum.env['REDLOCK_MASTERS']
-    ended(quorum.run('run', '--masters', ','.join(urls), 'a', '--', 'true'), 0)
-    ended(quorum.run('run', '--masters', urls[0], '--masters', urls[1], '--masters', urls[2],
-                     'a', '--', 'true'), 0)
-    ended(quorum.run('--masters', ','.join(urls), 'run', 'a', '--', 'true'), 0)
-
-
-@case('a value that ends with a line break, as of a file that was read whole, is named', 0)
-def _(quorum):
-    for name in ('REDLOCK_MASTERS', 'REDLOCK_PASSWORD', 'REDLOCK_PREFIX'):
-        result = ended(quorum.run('status', 'a', env={name: 'secret\n'}), CONFIGURATION)
-        equal(result.stderr, f'redlock: {name}: the value ends with a line break; remove it\n')
-
-
-@case('a flag in a variable or the file is true or false', 1)
-def _(quorum):
-    run = ('run', '--wait', 'none', 'a', '--', 'true')
-    for value in ('5', 'yes please', '-1'):
-        result = ended(quorum.run(*run, env={'REDLOCK_SHARED': value}), CONFIGURATION)
-        equal(result.stderr, f"redlock: REDLOCK_SHARED: invalid value '{value}'; allowed: true, false\n")
-    for value in ('true', '1', 'false', '0'):
-        ended(quorum.run(*run, env={'REDLOCK_SHARED': value}), 0)
+    for words in (['--masters', ','.join(urls), 'run'], ['run', *(word for url in urls for word in ('--masters', url))]):
+        ended(quorum.run(*words, 'a', '--', 'true'), 0)
 
 
 @case('options that exclude each other, also if one of them is a variable or in the file', 1)
@@ -91,11 +72,13 @@ def _(quorum):
         result = quorum.run('run', '--config', file, *words, *run, env=env)
         contains(ended(result, CONFIGURATION).stderr, f'redlock: {said}; see redlock run --help')
     file.write_text('shared = false\n')
+    for value in ('true', '1', 'false', '0'):
+        ended(quorum.run('run', '--config', file, *run, env={'REDLOCK_FIFO': value}), 0)
     ended(quorum.run('run', '--config', file, '--exclusive', *run, env={'REDLOCK_FIFO': 'false'}), 0)
     ended(quorum.run('status', '--config', file, 'a', env={'REDLOCK_FIFO': 'true', 'REDLOCK_SLOTS': '2'}), 0)
 
 
-@case('a wrong file: its own status, its line, and what was meant')
+@case('a wrong file: its own status, its line, and what was meant', 0)
 def _(quorum):
     file = quorum.path('redlock.toml')
     for text, said in (
@@ -106,67 +89,77 @@ def _(quorum):
             ('[frob]\nttl = "10s"\n', 'line 2: ttl: unknown command [frob]; redlock --help lists the commands'),
             ('frob = 1\n', 'line 1: frob: unknown option; see redlock --help and redlock COMMAND --help'),
             ('[status]\nwait = "1s"\n', 'line 2: wait: unknown option; see redlock --help and redlock status --help'),
-            ('ttl = "10s\n', 'line 1: ttl: not valid TOML ('),
-            ('ttl = "10s" wait = "none"\n', 'line 1: ttl: not valid TOML (expected a comment or whitespace)'),
-            ('prefix = ["a", "b"\n', 'line 1: prefix: not valid TOML (encountered end-of-file)'),
+            ('ttl = ["1s", "2s"]\n', 'line 1: ttl: more than one value'),
+            ('masters = []\n', 'line 1: masters: the list is empty; write one or more values, or remove the line'),
+            ('ttl = []\n', 'line 1: ttl: the list is empty; write a value, or remove the line'),
             ('ttl = "1s"\nttl = "2s"\n', 'line 2: ttl: not valid TOML (cannot redefine'),
             ('ttl = 2026-01-01\n', 'line 1: ttl: allowed: text in quotes, a number, true, false, or an array'),
-            ('[run.again]\nttl = "1s"\n', 'line 1: again: allowed: text in quotes'),
             ('masters = ' + '[' * 100_000 + '\n', 'line 1: masters: not valid TOML (exceeded maximum nested'),
-            ('masters = ' + '[' * 200 + '"a"' + ']' * 200 + '\n', 'line 1: masters: allowed: text in quotes'),
-            ('no-quarantine = "perhaps"\n', 'no-quarantine'),
             ('protocol = "gaurded"\n', 'protocol')):
         file.write_text(text)
-        quorum.env.pop('REDLOCK_NO_QUARANTINE', None)
         result = quorum.run('--config', file, 'run', 'a', '--', 'true')
         contains(ended(result, CONFIGURATION).stderr, said, str(file))
     ended(quorum.run('--config', quorum.path('none'), 'run', 'a', '--', 'true'), CONFIGURATION)
 
 
-@case('a variable that is nearly one is told')
+@case('passwords by variable, file, configuration and URL, of any characters; none is ever printed', options=['--requirepass', SECRET])
 def _(quorum):
-    result = quorum.run('run', 'a', '--', 'true', env={'REDLOCK_MAX_TTTL': '5s', 'REDLOCK_XYZ': '1'})
-    contains(ended(result, 0).stderr, 'REDLOCK_MAX_TTTL is not known, did you mean REDLOCK_MAX_TTL?')
-    assert 'XYZ' not in result.stderr
-
-
-@case('passwords by variable, file, configuration and URL; none is ever printed', options=['--requirepass', 'sesame'])
-def _(quorum):
-    with_auth(quorum, 'sesame')
-
-
-@case('a password of any characters')
-def _(quorum):
-    for master in quorum.masters:
-        master.ask('CONFIG', 'SET', 'requirepass', SECRET)
-    with_auth(quorum, SECRET, url=False)
-
-
-def with_auth(quorum, password, url=True):
-    plain = dict(quorum.env)
     secret_file = quorum.path('password')
-    secret_file.write_text(password + '\n')
+    secret_file.write_text(SECRET + '\n')
     toml = quorum.path('redlock.toml')
-    toml.write_text(f"password = '{password}'\n")
-    ways = [{'REDLOCK_PASSWORD': password}, {'REDLOCK_PASSWORD_FILE': str(secret_file)},
-            {'REDLOCK_CONFIG': str(toml)}]
-    if url:
-        ways.append({'REDLOCK_MASTERS': plain['REDLOCK_MASTERS'].replace('//', f'//:{password}@')})
-    for way in ways:
-        process = quorum.start('--verbose', 'run', 'a', '--', 'sh', '-c', 'echo ready; read line; exit 3',
-                               stdin=-1, env=way)
-        equal(process.stdout.readline(), 'ready\n')
-        assert password not in pathlib.Path(f'/proc/{process.pid}/cmdline').read_text()
+    toml.write_text(f"password = '{SECRET}'\n")
+    part = SECRET.split('#', maxsplit=1)[0]
+    urls = quorum.env['REDLOCK_MASTERS']
+    for way in ({'REDLOCK_PASSWORD': SECRET}, {'REDLOCK_PASSWORD_FILE': str(secret_file)}, {'REDLOCK_CONFIG': str(toml)},
+                {'REDLOCK_MASTERS': urls.replace('//', f'//:{urllib.parse.quote(SECRET)}@')}):
+        process, _ = quorum.under('echo ready; read line; exit 3', '--verbose', stdin=-1, env=way)
+        assert part not in pathlib.Path(f'/proc/{process.pid}/cmdline').read_text()
         _, err = process.communicate('\n')
         equal(process.returncode, 3)
-        assert password not in err
+        assert part not in err
     # What is wrong with it is said without it.
-    broken = plain['REDLOCK_MASTERS'].replace('redis://', f'redis://:{password.split("#")[0]}@') + ':x'
-    result = quorum.run('run', 'a', '--', 'true', env={'REDLOCK_MASTERS': broken})
-    ended(result, CONFIGURATION)
-    assert password.split('#')[0] not in result.stderr, result.stderr
+    broken = urls.replace('redis://', f'redis://:{part}@') + ':x'
+    result = ended(quorum.run('run', 'a', '--', 'true', env={'REDLOCK_MASTERS': broken}), CONFIGURATION)
+    assert part not in result.stderr, result.stderr
     result = quorum.run('run', '--wait', 'none', 'a', '--', 'true', env={'REDLOCK_PASSWORD': 'wrong-one'})
-    assert 'wrong-one' not in result.stderr and result.returncode == 201, result
+    assert 'wrong-one' not in ended(result, NO_QUORUM).stderr, result
+
+
+def options_of(quorum, *command):
+    text = ended(quorum.run(*command, '--help'), 0).stdout
+    return set(re.findall(r'--([a-z-]+)', text)) - {'help', 'version', 'config', 'password', 'masters', 'quorum'}
+
+
+@case('no message repeats a value of the file, which may be a password in a wrong line', 0)
+def _(quorum):
+    file = quorum.path('file')
+    masters = 'masters = ["redis://127.0.0.1:1"]\n'
+    refused = 0
+
+    def check(words, text, secret):
+        nonlocal refused
+        file.write_text(text)
+        result = quorum.run('--config', file, *words)
+        if result.returncode == CONFIGURATION:
+            refused += 1
+            for part in re.split("[ :@']", secret):
+                assert len(part) < 3 or part not in result.stderr, (words, text, result.stderr)
+    run = ['run', '--wait', 'none', 'a', '--', 'true']
+    for secret in ('s3cr3t', '8675309', '5s3cr3t', 's3cr3t x', 's3cr3t@h:1', 's3cr3t:80', '{secret}', "s3'cr3t"):
+        for option in options_of(quorum):
+            check(run, f'{masters}{option} = "{secret}"\n', secret)
+        for url in () if "'" in secret else (
+                'redis://h:1/SECRET', 'redis://h:SECRET', 'redis://h:1/0?name=SECRET', 'redis://h:1/0?SECRET=1', 'redis://h:1,SECRET',
+                'redis://h SECRET:1', 'redis://[SECRET]:1', 'redis://u:SECRET@h:1/0?bad=1', 'unix:///x?db=SECRET', 'SECRET://h:1'):
+            check(run, f'masters = ["redis://a", "{url.replace("SECRET", secret)}"]\n', secret)
+    for words in (run, ['acquire', '--wait', 'none', 'a'], ['pool', '--wait', 'none', 'a', '--', 'true'], ['attach', 'a', '--', 'true'],
+                  ['doctor'], ['members'], ['size'], ['metrics']):
+        for option in options_of(quorum, words[0]) - options_of(quorum) - {'wait'}:
+            check(words, f'{masters}[{words[0]}]\n{option} = "s3cr3t"\n', 's3cr3t')
+    assert refused > 200, refused
+    file.write_text('masters = ["redis://a", "redis://h:1/s3cr3t"]\n')
+    result = quorum.run('--config', file, 'status', 'a')
+    contains(ended(result, CONFIGURATION).stderr, "entry 2 of --masters: master '...': database '...' is not a number")
 
 
 def commands_of(quorum):
@@ -182,8 +175,9 @@ def bash_offers(script, *words):
     return done.stdout.split()
 
 
-def completion_is_a_script(shell):
-    with Quorum(0) as quorum:
+for _shell in ('bash', 'zsh', 'fish'):
+    @case(f'{_shell} reads its completion', 0)
+    def _(quorum, shell=_shell):
         script = quorum.path(shell)
         script.write_text(ended(quorum.run('completion', shell), 0).stdout)
         if not shutil.which(shell):
@@ -191,14 +185,10 @@ def completion_is_a_script(shell):
         subprocess.run([shell, '-n', script], check=True)
 
 
-for _shell in ('bash', 'zsh', 'fish'):
-    case(f'{_shell} reads its completion')(functools.partial(completion_is_a_script, _shell))
-
-
 @case('completions, as bash offers them', 0)
 def _(quorum):
-    script = str(quorum.path('bash'))
-    pathlib.Path(script).write_text(ended(quorum.run('completion', 'bash'), 0).stdout)
+    script = quorum.path('bash')
+    script.write_text(ended(quorum.run('completion', 'bash'), 0).stdout)
     equal(set(bash_offers(script, 'redlock', '')), set(commands_of(quorum)))
     equal(bash_offers(script, 'redlock', 'run', '--gr'), ['--grace'])
     equal(bash_offers(script, 'redlock', '--masters', 'run', 'status', '--inter'), [])
@@ -214,7 +204,6 @@ def _(quorum):
     fish = ended(quorum.run('completion', 'fish'), 0).stdout
     contains(fish, "-l wait -x -a 'none forever' -d ", "seen_subcommand_from completion' -a 'bash zsh fish'")
     assert 'sort' in bash_offers(script, 'redlock', 'run', 'a', '--', 'sor')
-    contains(ended(quorum.run('completion', 'bsh'), USAGE).stderr, 'bash')
 
 
 @case('a manual page for each command', 0)
@@ -228,7 +217,6 @@ def _(quorum):
         if shutil.which('groff'):
             done = subprocess.run(['groff', '-man', '-ww', '-Tascii'], input=page, text=True, capture_output=True)
             equal(done.stderr, '')
-    contains(ended(quorum.run('man', 'rnu'), USAGE).stderr, 'did you mean run?')
 
 
 @case('help for each command, with examples; and the version', 0)
@@ -254,12 +242,8 @@ def _(quorum):
     report = json.loads(ended(result, 0).stdout)
     equal([(one['masters'], one['votes_needed'], one['may_be_down']) for one in report['quorums']],
           [(3, 2, 1), (5, 3, 2)])
-    down = report['quorums'][0]['downtime']
-    assert abs(down - (3 * 0.01 ** 2 * 0.99 + 0.01 ** 3)) < 1e-12, down
     equal((report['lease']['held_ms'], report['lease']['quarantine_ms']), (8898, 32602))
-    text = ended(quorum.run('size', env={'REDLOCK_MAX_TTL': '20s'}), 0).stdout
-    contains(text, 'quarantine 22s402ms')
-    contains(text, 'and 1s to stop')
+    contains(ended(quorum.run('size', env={'REDLOCK_MAX_TTL': '20s'}), 0).stdout, 'quarantine 22s402ms')
     result = quorum.run('size', '--ttl', '20s', '--max-ttl', '10s')
     contains(ended(result, CONFIGURATION).stderr, 'ttl')
     ended(quorum.run('size', '--count', '0'), USAGE)
@@ -281,8 +265,7 @@ def _(quorum):
     ended(quorum.run('release', '--', '-x'), 0)
     ended(quorum.run('status', '--', '-x'), 0)
     for words, missing in ((['run', '--', '-x', 'true'], 'RESOURCE is missing'), (['run', '--', 'a', 'b', '--', 'c'], 'RESOURCE is missing'),
-                           (['release', '--', 'a', '-x'], 'release takes nothing after --'), (['run', '--', '-x', '--'], 'no command given'),
-                           (['acquire', 'a', '--', '-x'], 'acquire takes nothing after --')):
+                           (['release', '--', 'a', '-x'], 'release takes nothing after --'), (['run', '--', '-x', '--'], 'no command given')):
         contains(ended(quorum.run(*words), USAGE).stderr, missing)
     equal(ended(quorum.run('run', 'a', '--', 'echo', '-x', '--', '-y'), 0).stdout, '-x -- -y\n')
 
