@@ -2,7 +2,6 @@
 """What the tool leaves on the masters, the terminal and its pipes when it ends: endings_test.py REDLOCK [CASE...]"""
 
 import os
-import pathlib
 import resource
 import signal
 import socket
@@ -11,7 +10,8 @@ import termios
 import time
 
 import harness
-from harness import CONFIGURATION, INTERNAL, LIMIT_S, LOST, USAGE, Skip, alive, case, contains, ended, equal, main, until
+from harness import (
+    CONFIGURATION, INTERNAL, LIMIT_S, LOST, USAGE, Skip, alive, case, children_of, contains, ended, equal, main, stat_of, until)
 from hearts import beating, beats, heart, supervisor_of
 from terminals import Shell
 
@@ -53,10 +53,9 @@ def _(quorum):
     equal(quorum.start('rnu', **said).wait(LIMIT_S), USAGE)
     equal(quorum.start('--verbose', 'run', 'a', '--', 'sh', '-c', 'exit 4', **said).wait(LIMIT_S), 4)
     equal(quorum.keys(), [])
-    stopped = quorum.start('run', 'a', '--', 'sh', '-c', 'echo $$; kill -STOP $$; exit 5', **said | {'stdout': -1})
-    command = int(stopped.stdout.readline())
-    until(lambda: pathlib.Path(f'/proc/{command}/stat').read_text().split()[2] == 'T', 'the stop of the command')
-    os.kill(command, signal.SIGCONT)
+    stopped, command = quorum.under('echo $$; kill -STOP $$; exit 5', **said | {'stdout': -1})
+    until(lambda: stat_of(int(command))[0] == 'T', 'the stop of the command')
+    os.kill(int(command), signal.SIGCONT)
     equal(stopped.wait(LIMIT_S), 5)
     equal(quorum.keys(), [])
     os.close(write)
@@ -91,16 +90,6 @@ def _(quorum):
             until(lambda: not quorum.keys(), 'the release')
 
 
-@case('the longest --at-least holds the lock')
-def _(quorum):
-    process = quorum.start('run', '--at-least', '106751d23h47m16s854ms', 'a', '--', 'sh', '-c', 'echo $PPID; exec true')
-    supervisor = int(process.stdout.readline())
-    until(lambda: not alive(supervisor), 'the end of the command')
-    process.terminate()
-    equal(process.wait(LIMIT_S), -signal.SIGTERM)
-    equal(quorum.keys(), ['redlock:{a}'])
-
-
 def with_descriptors(number):
     def limit():
         harness.die_with_parent()
@@ -130,7 +119,7 @@ def _(quorum):
     contains(process.stderr.readline(), 'cannot accept a connection: Too many open files')
 
     def spent():
-        return sum(map(int, pathlib.Path(f'/proc/{process.pid}/stat').read_text().rpartition(')')[2].split()[11:13]))
+        return sum(map(int, stat_of(process.pid)[11:13]))
     before = spent()
     time.sleep(2)  # so that a loop would be seen
     assert spent() - before < os.sysconf('SC_CLK_TCK') / 5, spent() - before
@@ -141,35 +130,25 @@ def _(quorum):
         contains(client.recv(100).decode(), '200 OK')
 
 
-@case('a TMPDIR that is missing is named')
-def _(quorum):
-    contains(ended(quorum.run('local', '1', env={'TMPDIR': '/no/such'}), INTERNAL).stderr, "'/no/such', as TMPDIR says: No such file")
-
-
 @case('as process 1 the tool reaps orphans, passes signals on, and ends with the status of its work')
 def _(quorum):
-    inside = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc']
-    if subprocess.run([*inside, 'true'], capture_output=True, check=False).returncode != 0:
+    inside = ['--pid', '--fork', '--kill-child', '--mount-proc']
+    if quorum.run(*inside, 'true', tool='unshare').returncode != 0:
         raise Skip('no PID namespace of its own can be made here')
 
     def start(script):
-        process = subprocess.Popen([*inside, harness.TOOL, 'run', 'a', '--', 'sh', '-c', script],
-                                   env=quorum.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-        quorum.stack.callback(harness.end, process)
+        process = quorum.start(*inside, harness.TOOL, 'run', 'a', '--', 'sh', '-c', script, tool='unshare')
         equal(process.stdout.readline(), 'begun\n')
-        first = pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().strip()
-        return process, first
+        return process, children_of(process.pid)[0]
     process, first = start('echo begun; until [ -e go ]; do sleep 0.05; done; exit 4'.replace('go', str(quorum.path('go'))))
-    entered = ['nsenter', '-t', first, '--pid', '--mount', 'sh', '-c', 'sleep 0.1 & exec true']
+    entered = ['nsenter', '-t', str(first), '--pid', '--mount', 'sh', '-c', 'sleep 0.1 & exec true']
     if subprocess.run(entered, check=False).returncode == 0:
-        def children():
-            return pathlib.Path(f'/proc/{first}/task/{first}/children').read_text().split()
-        until(lambda: len(children()) == 1, 'the end of the orphan')  # at first it may not have come
+        until(lambda: len(children_of(first)) == 1, 'the end of the orphan')  # at first it may not have come
     quorum.path('go').touch()
     equal(process.wait(LIMIT_S), 4)
     equal(quorum.keys(), [])
     process, first = start('trap "exit 6" TERM; echo begun; while :; do sleep 0.05; done')
-    os.kill(int(first), signal.SIGTERM)
+    os.kill(first, signal.SIGTERM)
     equal(process.wait(LIMIT_S), 6)
     equal(quorum.keys(), [])
 

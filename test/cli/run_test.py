@@ -4,19 +4,17 @@
 import contextlib
 import os
 import pathlib
-import pty
 import re
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import time
 
 import harness
 from harness import (
-    HELD, INTERNAL, LIMIT_S, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Master, Quorum, Relay, Skip,
-    alive, case, certificates, contains, ended, equal, free_port, main, until, with_module)
+    HELD, INTERNAL, LIMIT_S, LOST, NO_QUORUM, Relay, Skip, alive, case, children_of, contains, ended, equal, listed, main,
+    until, with_module)
 from hearts import HEART, beating, beats, heart, now, supervisor_of
 from terminals import Terminal
 
@@ -32,34 +30,19 @@ def reaping():
         harness.LIBC.prctl(PR_SET_CHILD_SUBREAPER, 0)
 
 
-@case("the command's exit status is the tool's")
+@case("the command's exit status is the tool's, and a signal that ended it is told as a shell tells it")
 def _(quorum):
     for status in (0, 1, 7, 125, 255):
         ended(quorum.run('run', 'a', '--', 'sh', '-c', f'exit {status}'), status)
-    equal(quorum.keys(), [])
-
-
-@case('a command that a signal ended is told as a shell tells it')
-def _(quorum):
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV):
         script = f'"$0" run a -- sh -c "kill -{number} \\$\\$"; exit $?'
-        ended(quorum.run('run', 'b', '--', 'sh', '-c', script, harness.TOOL), 128 + number)
-
-
-@case('a lock that another holds: its own status, and the command does not run')
-def _(quorum):
-    quorum.holder('a')
-    for wait in ('none', '2s'):
-        result = quorum.run('run', '--wait', wait, 'a', '--', 'echo', 'ran')
-        ended(result, HELD)
-        equal(result.stdout, '')
-        contains(result.stderr, 'contended')
+        ended(quorum.run('-c', script, harness.TOOL, tool='sh'), 128 + number)
+    equal(quorum.keys(), [])
 
 
 @case('a lock that may not be removed is reported, and expires')
 def _(quorum):
-    for master in quorum.masters:
-        master.ask('ACL', 'SETUSER', 'default', '-del')
+    quorum.everywhere('ask', 'ACL', 'SETUSER', 'default', '-del')
     result = ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true'), 0)
     contains(result.stderr, "'a' was not released, and expires with its ttl: ", 'ERR ')
     equal(quorum.keys(), ['redlock:{a}'])
@@ -68,11 +51,9 @@ def _(quorum):
 @case('--skip-if-held ends with 0 without the command while the lock is held, also after a wait')
 def _(quorum):
     quorum.holder('a')
-    contains(ended(quorum.run('run', '--skip-if-held', 'a', '--', 'echo', 'ran'), 0).stderr, 'skipped')
     result = ended(quorum.run('run', '--skip-if-held', 'free', '--', 'sh', '-c', 'echo ran; exit 3'), 3)
     equal(result.stdout, 'ran\n')
-    slot = quorum.start('pool', '--size', '1', 'b', '--', 'sh', '-c', 'echo held; exec sleep 600')
-    equal(slot.stdout.readline(), 'held\n')
+    quorum.holder('b', '--slots', '1')
     for words in (('run', 'a'), ('pool', '--size', '1', 'b')):
         result = ended(quorum.run(words[0], '--skip-if-held', '--wait', '1s', *words[1:], '--', 'echo', 'ran'), 0)
         equal(result.stdout, '')
@@ -82,8 +63,7 @@ def _(quorum):
 @case('--skip-if-held does not take the key of another program for a holder')
 def _(quorum):
     for name, words in (('value', ['SET', 'redlock:{value}', 'x']), ('list', ['RPUSH', 'redlock:{list}', 'x'])):
-        for master in quorum.masters[1:]:
-            master.ask(*words)
+        quorum.everywhere('ask', *words, first=2)
         ended(quorum.run('run', '--skip-if-held', name, '--', 'true'), HELD)
 
 
@@ -91,38 +71,9 @@ def _(quorum):
 def _(quorum):
     slow = [Relay(master, seconds=0.3) for master in quorum.masters]
     words = ('run', '--skip-if-held', '--wait', 'none', '--ttl', '200ms', '--master-timeout', '5s', 'a')
-    result = ended(quorum.run(
-        *words, '--', 'echo', 'ran', env={'REDLOCK_MASTERS': ','.join(one.url for one in slow)}), HELD)
+    result = ended(quorum.run(*words, '--', 'echo', 'ran', env=listed(*slow)), HELD)
     equal(result.stdout, '')
     contains(result.stderr, 'validity exhausted')
-
-
-@case('--at-least longer than --max-hold is refused')
-def _(quorum):
-    result = ended(quorum.run('run', '--at-least', '3s', '--max-hold', '1s', 'a', '--', 'echo', 'ran'), USAGE)
-    equal(result.stdout, '')
-    contains(result.stderr, '--at-least 3s is longer than --max-hold 1s')
-
-
-@case('acquire releases the lock when nobody reads its token any more')
-def _(quorum):
-    reader, writer = os.pipe()
-    os.close(reader)
-    process = quorum.start('acquire', 'a', stdout=writer, restore_signals=True)
-    os.close(writer)
-    equal(process.wait(), INTERNAL)
-    contains(process.stderr.read(), 'cannot write to standard output')
-    ended(quorum.run('acquire', '--wait', 'none', 'a'), 0)
-
-
-@case('no quorum: its own status, and each master is named')
-def _(quorum):
-    for master in quorum.masters[:2]:
-        master.kill()
-    for words in (['--wait', 'none'], ['--wait', '1s'], ['--skip-if-held']):
-        result = ended(quorum.run('run', *words, 'a', '--', 'echo', 'ran'), NO_QUORUM)
-        equal(result.stdout, '')
-        contains(result.stderr, *(master.name for master in quorum.masters))
 
 
 @case(
@@ -140,8 +91,7 @@ def _(quorum):
     quorum.holder('a')
     waiting = quorum.start('acquire', '--wait', '10s', 'a')
     contains(waiting.stderr.readline(), "waiting for 'a': held by ")
-    for master in quorum.masters:
-        master.kill()
+    quorum.everywhere('kill')
     contains(waiting.stderr.read(), 'no quorum', 'start it; check its port')
 
 
@@ -157,25 +107,17 @@ def _(quorum):
 
 @case('a quarantine is counted down on a terminal')
 def _(quorum):
-    terminal, end_of_tool = pty.openpty()
-    process = quorum.start('run', 'a', '--', 'true', stderr=end_of_tool,
-                           env={'REDLOCK_NO_QUARANTINE': 'false', 'REDLOCK_MAX_TTL': '3s', 'REDLOCK_TTL': '3s'})
-    os.close(end_of_tool)
-    said = b''
-    with contextlib.suppress(OSError): # the end
-        while more := os.read(terminal, 4096):
-            said += more
-    os.close(terminal)
-    equal(process.wait(), 0)
-    left = [int(number) for number in re.findall(r"waiting for 'a': (\d+) s until", said.decode())]
+    quorum.env |= {'REDLOCK_NO_QUARANTINE': 'false', 'REDLOCK_MAX_TTL': '3s', 'REDLOCK_TTL': '3s'}
+    said, status = Terminal(quorum, harness.TOOL, 'run', 'a', '--', 'true').ends()
+    equal(status, 0)
+    left = [int(number) for number in re.findall(r"waiting for 'a': (\d+) s until", said)]
     assert len(left) >= 2 and left == sorted(left, reverse=True) and left[0] <= 6, said
-    assert said.endswith(b'\r\x1b[K'), said
+    assert said.endswith('\r\x1b[K'), said
 
 
 @case('a wait lasts as long as it says, also where no master answers')
 def _(quorum):
-    for master in quorum.masters:
-        master.signal(signal.SIGSTOP)
+    quorum.everywhere('signal', signal.SIGSTOP)
     for words in (['run', '--wait', '4s', 'a', '--', 'true'], ['acquire', '--wait', '4s', 'a']):
         for tries_left in (2, 1, 0):  # a busy machine takes longer once, and not each time
             began = now()
@@ -199,52 +141,22 @@ def _(quorum):
     ended(quorum.run('--max-ttl', '3s', 'attach', 'b', '--', 'true', env=env), 0)
 
 
-@case('a command that is not there, or is no program, takes no lock')
-def _(quorum):
-    text = quorum.path('text')
-    text.write_text('no program')
-    for command, status in (('no-such-command', NOT_FOUND), (quorum.path('gone'), NOT_FOUND),
-                            (text, NOT_EXECUTABLE), (quorum.directory, NOT_EXECUTABLE)):
-        # Without masters it would have no quorum.
-        ended(quorum.run('run', 'a', '--', command, env={'REDLOCK_MASTERS': 'redis://127.0.0.1:1'}),
-              status)
-
-
-@case('what cannot be executed after all is told, and the lock is given back')
-def _(quorum):
-    script = quorum.path('script')
-    script.write_text('#!/no/such/interpreter\n')
-    script.chmod(stat.S_IRWXU)
-    ended(quorum.run('run', 'a', '--', script), NOT_FOUND)
-    equal(quorum.keys(), [])
-
-
-@case('the child sees what it holds')
-def _(quorum):
-    script = ('echo "$REDLOCK_RESOURCE"; echo "$REDLOCK_TOKEN"; echo "$REDLOCK_DEADLINE";'
-              'echo "${REDLOCK_FENCING_TOKEN-none}"')
-    before = time.time() * 1000
-    lines = quorum.run('run', '--ttl', '20s', 'a b', '--', 'sh', '-c', script).stdout.splitlines()
-    equal(lines[0], 'a b')
-    equal(len(lines[1]), 40)
-    assert before + 15_000 < int(lines[2]) < time.time() * 1000 + 20_000, lines
-    equal(lines[3], 'none')
-    numbers = [int(quorum.run('run', '--fencing', 'f', '--', 'sh', '-c',
-                              'echo $REDLOCK_FENCING_TOKEN').stdout) for _ in range(3)]
-    equal(numbers, sorted(set(numbers)))
-
-
-@case('a child of a child sees what the inner one holds, and nothing of the outer one')
+@case('a child sees what its lock is, and nothing of a lock around it')
 def _(quorum):
     script = ('echo "$REDLOCK_RESOURCE"; echo "$REDLOCK_TOKEN"; echo "$REDLOCK_DEADLINE";'
               'echo "${REDLOCK_FENCING_TOKEN-none} ${REDLOCK_SLOT-none}"')
-    outer = f'{script}; exec "$0" run inner -- sh -c \'{script}\''
+    outer = f'{script}; exec "$0" run --ttl 20s "in ner" -- sh -c \'{script}\''
+    before = time.time() * 1000
     result = quorum.run('run', '--fencing', '--slots', '2', 'outer', '--', 'sh', '-c', outer, harness.TOOL)
     lines = ended(result, 0).stdout.splitlines()
-    equal((lines[0], lines[4]), ('outer', 'inner'))
+    equal((lines[0], lines[4], len(lines[5])), ('outer', 'in ner', 40))
+    assert before + 15_000 < int(lines[6]) < time.time() * 1000 + 20_000, lines
     assert lines[1] != lines[5] and lines[2] != lines[6], lines
     assert 'none' not in lines[3], lines
     equal(lines[7], 'none none')
+    numbers = [int(quorum.run('run', '--fencing', 'f', '--', 'sh', '-c',
+                              'echo $REDLOCK_FENCING_TOKEN').stdout) for _ in range(3)]
+    equal(numbers, sorted(set(numbers)))
 
 
 @case('standard input, output and error are the command\'s own')
@@ -274,8 +186,7 @@ def _(quorum):
 def _(quorum):
     script = ('for s in HUP INT QUIT USR1 USR2; do trap "echo $s" $s; done;'
               'trap "echo TERM; exit 5" TERM; echo ready; while :; do sleep 0.05; done')
-    process = quorum.start('run', 'a', '--', 'bash', '-c', script)
-    equal(process.stdout.readline(), 'ready\n')
+    process, _ = quorum.under(script, shell='bash')
     for name in ('HUP', 'INT', 'QUIT', 'USR1', 'USR2', 'TERM'):
         process.send_signal(getattr(signal, f'SIG{name}'))
         # A child of bash, caught between fork and exec, reports the one before as well.
@@ -288,9 +199,7 @@ def _(quorum):
 def _(quorum):
     def ignoring():
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    process = quorum.start('run', 'a', '--', 'sh', '-c', 'echo ready; read line; echo end',
-                           stdin=subprocess.PIPE, preexec_fn=ignoring)
-    equal(process.stdout.readline(), 'ready\n')
+    process, _ = quorum.under('echo ready; read line; echo end', stdin=subprocess.PIPE, preexec_fn=ignoring)
     process.send_signal(signal.SIGHUP)
     until(lambda: not pending(process.pid, signal.SIGHUP), 'the delivery of a signal')
     out, _ = process.communicate('\n')
@@ -303,42 +212,20 @@ def pending(pid, number):
     return any(mask >> (number - 1) & 1 for mask in masks)
 
 
-@case('a signal while waiting ends the tool and leaves no key')
+@case('a signal while waiting ends the tool and leaves no key, also if its supervisor is stopped')
 def _(quorum):
     holder = quorum.holder('a')
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        waiting = quorum.start('run', 'a', '--', 'true')
-        until(lambda: any('listen' in m.ask('CLIENT', 'LIST') or 'subscribe' in m.ask('CLIENT', 'LIST')
-                          for m in quorum.masters), 'a waiter')
+    for words, number, stops in ((['run'], signal.SIGTERM, False), (['run'], signal.SIGINT, False), (['run'], signal.SIGHUP, False),
+                                 (['elect'], signal.SIGTERM, False), (['run'], signal.SIGTERM, True)):
+        waiting = quorum.start(*words, 'a', '--', 'echo', 'ran')
+        quorum.has_waiter()
+        if stops:
+            os.kill(supervisor_of(waiting), signal.SIGSTOP)
         waiting.send_signal(number)
-        equal(waiting.wait(), -number)
+        equal((waiting.wait(), waiting.stdout.read()), (-number, ''))
     holder.terminate()
     holder.wait()
     equal(quorum.keys(), [])
-
-
-@case('the command has the terminal: it reads it, and Ctrl-C is the command\'s')
-def _(quorum):
-    script = 'trap "echo interrupted; exit 9" INT; read line; echo "got $line"; while :; do sleep 0.05; done'
-    tool = Terminal(quorum, harness.TOOL, 'run', 'a', '--', 'bash', '-c', script)
-    tool.type('words\n')
-    tool.reads('got words')
-    tool.type('\x03')
-    tool.reads('interrupted')
-    equal(os.waitid(os.P_PID, tool.pid, os.WEXITED | os.WNOWAIT).si_status, 9)
-
-
-@case('a FLUSHALL of a majority ends the command before its deadline')
-def _(quorum):
-    path = quorum.path('beats')
-    process = quorum.start('run', '--ttl', '1500ms', '--grace', '300ms', 'a', '--', *heart(path))
-    pid = beating(path)
-    for master in quorum.masters[:2]:
-        master.ask('FLUSHALL')
-    flushed = now()
-    equal(process.wait(), LOST)
-    assert not alive(pid)
-    assert beats(path)[-1][0] < flushed + 1.5
 
 
 @case('with the plain protocol nobody has a grace after a FLUSHALL')
@@ -347,8 +234,7 @@ def _(quorum):
     plain = {'REDLOCK_PROTOCOL': 'plain'}
     process = quorum.start('run', '--ttl', '3s', '--grace', '1400ms', 'a', '--', *heart(path), env=plain)
     pid = beating(path)
-    for master in quorum.masters:
-        master.ask('FLUSHALL')
+    quorum.everywhere('ask', 'FLUSHALL')
     # Renewal finds it out; it comes at a third of the ttl.
     line = process.stderr.readline()
     told = now()
@@ -362,69 +248,50 @@ def _(quorum):
 def _(quorum):
     warned = quorum.path('warned')
     script = f'trap "sleep 1; echo TERM > {warned}" TERM; echo here; while :; do sleep 0.02; done'
-    process = quorum.start('run', '--ttl', '9s', '--grace', '4s', 'a', '--', 'sh', '-c', script)
-    equal(process.stdout.readline(), 'here\n')
-    for master in quorum.masters[:2]:
-        master.ask('DEL', 'redlock:{a}')
+    process, _ = quorum.under(script, '--ttl', '9s', '--grace', '4s')
+    quorum.everywhere('ask', 'DEL', 'redlock:{a}', first=2)
     equal(process.wait(), LOST)
     contains(process.stderr.read(), 'expired')
     assert not warned.exists()
 
 
-@case('a lock that another took ends the command at once')
-def _(quorum):
-    path = quorum.path('beats')
-    process = quorum.start('run', '--ttl', '900ms', 'a', '--', *heart(path))
-    pid = beating(path)
-    for master in quorum.masters:
-        master.ask('SET', 'redlock:{a}', 'f' * 40, 'PX', 60_000)
-    equal(process.wait(), LOST)
-    assert not alive(pid)
-    equal(quorum.masters[0].ask('GET', 'redlock:{a}'), 'f' * 40)
-
-
 @case('TERM comes before the end, and a command that heeds it ends in peace')
 def _(quorum):
     script = 'trap "echo stopping; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
-    process = quorum.start('run', '--ttl', '1s', '--grace', '400ms', 'a', '--', 'bash', '-c', script)
-    equal(process.stdout.readline(), 'ready\n')
-    for master in quorum.masters[:2]:
-        master.signal(signal.SIGSTOP)
+    process, _ = quorum.under(script, '--ttl', '1s', '--grace', '400ms', shell='bash')
+    quorum.everywhere('signal', signal.SIGSTOP, first=2)
     # By bash, and perhaps by a child of it that was caught between fork and exec.
     equal(set(process.stdout.read().splitlines()), {'stopping'})
     equal(process.wait(), LOST)  # however it ended, it was not alone to the end
 
 
 @case('--max-hold ends a command that takes too long')
-def _():
+def _(quorum):
     for hold in (1.5, 6, 24):
-        with Quorum() as quorum:
-            path = quorum.path('beats')
-            began = now()
-            result = quorum.run('run', '--ttl', '1s', '--max-hold', f'{round(hold * 1000)}ms', '--grace', '200ms',
-                                'a', '--', *heart(path))
-            contains(ended(result, LOST).stderr, 'max_hold_reached')
-            if not beats(path):
-                continue  # it took this machine longer than that to start the command
-            (granted, pid), (last, _) = beats(path)[0], beats(path)[-1]
-            assert not alive(pid)
-            assert began + hold / 2 < last < granted + hold, (began, last, granted)
-            return
+        path = quorum.path(f'beats-{hold}')
+        began = now()
+        result = quorum.run('run', '--ttl', '1s', '--max-hold', f'{round(hold * 1000)}ms', '--grace', '200ms',
+                            'a', '--', *heart(path))
+        contains(ended(result, LOST).stderr, 'max_hold_reached')
+        if not beats(path):
+            continue  # it took this machine longer than that to start the command
+        (granted, pid), (last, _) = beats(path)[0], beats(path)[-1]
+        assert not alive(pid)
+        assert began + hold / 2 < last < granted + hold, (began, last, granted)
+        return
     raise AssertionError('no command had started when its time was over')
 
 
 @case('nobody has the lock before the command that has lost it is dead')
-def _():
+def _(quorum):
     for protocol in ('guarded', 'plain'):
-        with Quorum() as quorum:
-            first, second = quorum.path('first'), quorum.path('second')
-            options = ('--protocol', protocol, 'run', '--ttl', '4s')
-            process = quorum.start(*options, '--max-hold', '4s', 'a', '--', *heart(first))
-            beating(first)
-            waiter = quorum.start(*options, '--max-hold', '4s', 'a', '--', *heart(second))
-            beating(second)
-            assert beats(first)[-1][0] < beats(second)[0][0], (beats(first)[-1], beats(second)[0])
-            equal((process.wait(), waiter.wait()), (LOST, LOST))
+        first, second = quorum.path(f'{protocol}-1'), quorum.path(f'{protocol}-2')
+        both = []
+        for path in (first, second):
+            both.append(quorum.start('--protocol', protocol, 'run', '--ttl', '4s', '--max-hold', '4s', protocol, '--', *heart(path)))
+            beating(path)
+        assert beats(first)[-1][0] < beats(second)[0][0], (beats(first)[-1], beats(second)[0])
+        equal([process.wait() for process in both], [LOST, LOST])
 
 
 GRANDCHILDREN = '''
@@ -445,8 +312,7 @@ def family(quorum, script_end):
 def all_die_with_the_lease(quorum, process, paths, ttl):
     """The masters do not answer any more: command and grandchildren are dead before the deadline, and the tool ends."""
     pids = [beating(path) for path in paths]
-    for master in quorum.masters[:2]:
-        master.signal(signal.SIGSTOP)
+    quorum.everywhere('signal', signal.SIGSTOP, first=2)
     stopped = now()
     equal(process.wait(), LOST)
     assert not any(map(alive, pids))
@@ -472,18 +338,15 @@ def _(quorum):
 
 
 @case('a command that ends while its supervisor looks for others has its status passed on')
-def _():
+def _(quorum):
     slow = with_module('SLOW_LOOK')
-    with Quorum() as quorum:
-        ended(quorum.run('run', 'a', '--', 'env', '-u', 'LD_PRELOAD', 'sh', '-c', 'sleep 0.1; exit 4', env=slow), 4)
+    ended(quorum.run('run', 'a', '--', 'env', '-u', 'LD_PRELOAD', 'sh', '-c', 'sleep 0.1; exit 4', env=slow), 4)
 
 
 @case('a signal while masters are slow to release the lock leaves the status the command\'s')
 def _(quorum):
     pids = ' '.join(str(master.process.pid) for master in quorum.masters[:2])
-    process = quorum.start('run', '--master-timeout', '5s', 'a', '--', 'sh', '-c',
-                           f'kill -STOP {pids}; echo stopped; exit 4')
-    equal(process.stdout.readline(), 'stopped\n')
+    process, _ = quorum.under(f'kill -STOP {pids}; echo stopped; exit 4', '--master-timeout', '5s')
     time.sleep(0.5)
     process.terminate()
     equal(process.wait(), 4)
@@ -496,12 +359,11 @@ def _(quorum):
         if not shutil.which('unshare') or subprocess.run([*words, before + 'true'], check=False, capture_output=True).returncode != 0:
             raise Skip('no namespaces here')
         for kind in (['run'], ['pool', '--size', '1'], ['elect']):
-            result = subprocess.run([*words, before + 'exec "$@"', 'sh', harness.TOOL, *kind, 'a', '--', 'echo', 'ran'], env=quorum.env,
-                                    capture_output=True, text=True, check=False, timeout=harness.LIMIT_S)
+            result = quorum.run(*words[1:], before + 'exec "$@"', 'sh', harness.TOOL, *kind, 'a', '--', 'echo', 'ran', tool=words[0])
             contains(ended(result, INTERNAL).stderr, '/proc is not that of this PID namespace')
             equal((result.stdout, quorum.keys()), ('', []))
-    inside = ['unshare', '-Urpf', '--mount-proc', harness.TOOL, 'run', 'a', '--', 'sh', '-c', 'setsid sleep 600 & exit 4']
-    equal(subprocess.run(inside, env=quorum.env, check=False, timeout=harness.LIMIT_S).returncode, 4)
+    inside = ['-Urpf', '--mount-proc', harness.TOOL, 'run', 'a', '--', 'sh', '-c', 'setsid sleep 600 & exit 4']
+    ended(quorum.run(*inside, tool='unshare'), 4)
 
 
 @case('--leave-daemons leaves them')
@@ -532,7 +394,6 @@ def _(quorum):
 
 
 # Hearts, each the parent of the next, in as many sessions.
-DEPTH = 40
 DEEP = '''
 import os, sys
 for _ in range(int(sys.argv[2]) - 1):
@@ -542,16 +403,25 @@ for _ in range(int(sys.argv[2]) - 1):
 ''' + HEART
 
 
-def dies_at_once(quorum, attack, status):
+def hearts_below(quorum, depth, *options):
+    """The tool, and a function for the last beat of each heart of a tree of this depth below it."""
     path = quorum.path('beats')
-    process = quorum.start('run', '--ttl', '1s', '--grace', '100ms', 'a', '--', sys.executable, '-c', DEEP, str(path), str(DEPTH))
-    until(lambda: len(dict(map(reversed, beats(path)))) == DEPTH, 'all hearts')
+    process = quorum.start('run', *options, 'a', '--', sys.executable, '-c', DEEP, str(path), str(depth))
+
+    def last_beats():
+        return {pid: at for at, pid in beats(path)}
+    until(lambda: len(last_beats()) == depth, 'all hearts')
+    return process, last_beats
+
+
+def dies_at_once(quorum, attack, status):
+    process, last_beats = hearts_below(quorum, 40, '--ttl', '1s', '--grace', '100ms')
     attack(process)
     attacked = now()
-    until(lambda: not any(map(alive, dict(map(reversed, beats(path))))), 'the death of all')
+    until(lambda: not any(map(alive, last_beats())), 'the death of all')
     process.send_signal(signal.SIGCONT)
     equal(process.wait(), status)
-    last = dict(map(reversed, beats(path))).values()
+    last = last_beats().values()
     assert max(last) < attacked + 1
     assert max(last) - min(last) < 0.6, max(last) - min(last)  # 20 ms for each level would take longer
 
@@ -589,13 +459,10 @@ def _(quorum):
 
 @case('the supervisor was stopped, and the tool is killed when the command dies: grandchildren die as well')
 def _(quorum):
-    path = quorum.path('beats')
-    process = quorum.start('run', '--ttl', '2s', '--grace', '300ms', '--max-hold', '5s', 'a', '--',
-                           sys.executable, '-c', DEEP, str(path), '8')
-    until(lambda: len(dict(map(reversed, beats(path)))) == 8, 'all hearts')
-    pids = set(dict(map(reversed, beats(path))))
+    process, last_beats = hearts_below(quorum, 8, '--ttl', '2s', '--grace', '300ms', '--max-hold', '5s')
+    pids = set(last_beats())
     supervisor = supervisor_of(process)
-    leader = int(pathlib.Path(f'/proc/{supervisor}/task/{supervisor}/children').read_text().split()[-1])
+    leader = children_of(supervisor)[-1]
     try:
         os.kill(supervisor, signal.SIGSTOP)
         while alive(leader):
@@ -609,9 +476,7 @@ def _(quorum):
 
 @case('the supervisor was stopped while the lease was renewed: the command goes on')
 def _(quorum):
-    process = quorum.start('run', '--ttl', '1s', 'a', '--', 'sh', '-c', 'echo ran; read line; exit 4',
-                           stdin=subprocess.PIPE)
-    equal(process.stdout.readline(), 'ran\n')
+    process, _ = quorum.under('echo ran; read line; exit 4', '--ttl', '1s', stdin=subprocess.PIPE)
     supervisor = supervisor_of(process)
     os.kill(supervisor, signal.SIGSTOP)
     time.sleep(1.5)
@@ -637,17 +502,6 @@ def _(quorum):
     assert max(beats(path)[-1][0] for path in paths) < killed + 1.5
 
 
-@case('a tool whose supervisor is stopped can be ended while it waits')
-def _(quorum):
-    quorum.holder('a')
-    process = quorum.start('run', 'a', '--', 'echo', 'ran')
-    until(lambda: any('subscribe' in m.ask('CLIENT', 'LIST') for m in quorum.masters), 'a waiter')
-    os.kill(supervisor_of(process), signal.SIGSTOP)
-    process.terminate()
-    equal(process.wait(), -signal.SIGTERM)
-    equal(process.stdout.read(), '')
-
-
 @case('--at-least keeps the lock after a command that was quick')
 def _(quorum):
     began = now()
@@ -663,8 +517,7 @@ def _(quorum):
 def _(quorum):
     process = quorum.start('run', '--at-least', '1m', '--ttl', '1s', 'a', '--', 'true')
     equal(process.stdout.read(), '')  # closed: the command has ended
-    for master in quorum.masters[1:]:
-        master.ask('FLUSHALL')
+    quorum.everywhere('ask', 'FLUSHALL', first=2)
     equal(process.wait(LIMIT_S), LOST)
     contains(process.stderr.read(), 'after the command had ended')
 
@@ -672,23 +525,23 @@ def _(quorum):
 @case('a command may begin a session of its own, and is ended with the lease as well')
 def _(quorum):
     ended(quorum.run('run', 'a', '--', 'setsid', 'sh', '-c', 'exit 13'), 13)
-    process = quorum.start('run', 'a', '--', 'setsid', 'sh', '-c', 'trap "exit 4" TERM; echo $$; while :; do sleep 0.02; done')
-    command = int(process.stdout.readline())
-    equal(os.getsid(command), command)
+    process, command = quorum.under('exec setsid sh -c \'trap "exit 4" TERM; echo $$; while :; do sleep 0.02; done\'')
+    equal(os.getsid(int(command)), int(command))
     process.terminate()
     equal(process.wait(LIMIT_S), 4)
     process = quorum.start('run', '--max-hold', '2s', '--ttl', '2s', 'a', '--', 'setsid', 'sh', '-c', 'trap "" TERM; echo; while :; do sleep 0.02; done')
     equal(process.wait(LIMIT_S), LOST)
 
 
-@case('a signal in the time of --at-least leaves the lock to its ttl')
+@case('a signal in the time of --at-least, the longest one included, leaves the lock to its ttl')
 def _(quorum):
-    process = quorum.start('run', '--at-least', '10m', '--ttl', '1s', 'a', '--', 'sh', '-c', 'echo ran')
-    equal(process.stdout.read(), 'ran\n')  # closed: the command has ended
-    process.terminate()
-    equal(process.wait(), -signal.SIGTERM)
-    equal(quorum.keys(), ['redlock:{a}'])
-    until(lambda: not quorum.keys(), 'the end of the lease')
+    for longest in ('10m', '106751d23h47m16s854ms'):
+        process = quorum.start('run', '--at-least', longest, '--ttl', '1s', 'a', '--', 'sh', '-c', 'echo ran')
+        equal(process.stdout.read(), 'ran\n')  # closed: the command has ended
+        process.terminate()
+        equal(process.wait(), -signal.SIGTERM)
+        equal(quorum.keys(), ['redlock:{a}'])
+        until(lambda: not quorum.keys(), 'the end of the lease')
 
 
 # Starts the tool from a thread that ends, says so, and lives until it is killed.
@@ -705,20 +558,12 @@ sys.stdin.read()
 '''
 
 
-def started_by_another(quorum, *words):
-    """The process between, the tool's number, and the command's."""
-    between = quorum.stack.enter_context(subprocess.Popen(
-        [sys.executable, '-c', PARENT, harness.TOOL, *words, 'a', '--', 'sh', '-c', 'echo $$; exec sleep 600'],
-        env=quorum.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=harness.die_with_parent))
-    quorum.stack.callback(between.kill)
-    command, tool = map(int, between.stdout.readline().split())
-    equal(between.stdout.readline(), 'the thread has ended\n')
-    return between, tool, command
-
-
 @case('--parent-death: the tool ends with the process that started it, and with no thread of that')
 def _(quorum):
-    between, tool, command = started_by_another(quorum, 'run', '--parent-death')
+    between = quorum.start('-c', PARENT, harness.TOOL, 'run', '--parent-death', 'a', '--', 'sh', '-c', 'echo $$; exec sleep 600',
+                           tool=sys.executable, stdin=subprocess.PIPE)
+    command, tool = map(int, between.stdout.readline().split())
+    equal(between.stdout.readline(), 'the thread has ended\n')
     # As long as that process lives. By now the end of its thread would have reached the command.
     ended(quorum.run('run', '--wait', '2s', 'a', '--', 'true'), HELD)
     assert alive(tool) and alive(command)
@@ -741,72 +586,33 @@ print(tool, flush=True)
 '''
 
 
-@case('--parent-death: the tool ends at once if the process that started it had ended before')
+@case('--parent-death: the tool ends at once if the process that started it had ended before, and lives on without the option')
 def _(quorum):
     with reaping():
-        for option, outcome in (('--parent-death', -signal.SIGTERM), ('--parent-death=false', 0)):
-            short_lived = subprocess.run(
-                [sys.executable, '-c', SHORT_LIVED, harness.TOOL, 'run', option, 'a', '--', 'true'],
-                env=quorum.env, stdout=subprocess.PIPE, text=True, check=True, timeout=harness.LIMIT_S)
+        for options, outcome in ((['--parent-death'], -signal.SIGTERM), ([], 0)):
+            short_lived = quorum.run('-c', SHORT_LIVED, harness.TOOL, 'run', *options, 'a', '--', 'true', tool=sys.executable)
             _, status = os.waitpid(int(short_lived.stdout), 0)
             equal(os.waitstatus_to_exitcode(status), outcome)
 
 
-@case('without --parent-death the tool lives on')
+@case('the file of the password is replaced under a command that has its lock, and no process inherits it')
 def _(quorum):
-    between, tool, command = started_by_another(quorum, 'run')
-    between.kill()
-    between.wait()
-    ended(quorum.run('run', '--wait', '2s', 'a', '--', 'true'), HELD)
-    assert alive(tool) and alive(command)
-    os.kill(tool, signal.SIGTERM)
-    until(lambda: not alive(tool), 'the end of the tool')
-
-
-@case('certificates, their authority and the password are replaced under a command that has its lock', 0)
-def _(quorum):
-    before, after, mine = (quorum.path(name) for name in ('before', 'after', 'mine'))
-    for directory in (before, after, mine):
-        directory.mkdir()
-    certificates(before)
-    certificates(after)
-    server = {'tls-cert-file': 'server.crt', 'tls-key-file': 'server.key', 'tls-ca-cert-file': 'ca.crt'}
-    ports = [free_port() for _ in range(3)]
-    options = [word for option, name in server.items() for word in (f'--{option}', str(before / name))]
-    try:
-        masters = [Master(str(quorum.directory), [*options, '--tls-port', str(port)]) for port in ports]
-    except RuntimeError as error:
-        raise Skip('this server has no TLS') from error
-    for master in masters:
-        quorum.stack.callback(master.kill)
-        master.ask('ACL', 'SETUSER', 'locker', 'on', '>first', '~*', '&*', '+@all')
-    for name in server.values():
-        shutil.copy(before / name, mine)
-    (mine / 'password').write_text('first\n')
-    notes = quorum.path('inherited')
+    quorum.everywhere('ask', 'ACL', 'SETUSER', 'locker', 'on', '>first', '~*', '&*', '+@all')
+    password, notes = quorum.path('password'), quorum.path('inherited')
+    password.write_text('first\n')
     with contextlib.suppress(Skip):
         quorum.env |= with_module('INHERITED') | {'INHERITED_NOTES': str(notes)}
-    quorum.env |= {
-        'REDLOCK_MASTERS': ','.join(f'rediss://localhost:{port}' for port in ports),
-        'REDLOCK_TLS_CA_FILE': str(mine / 'ca.crt'), 'REDLOCK_TLS_CERTIFICATE_FILE': str(mine / 'server.crt'),
-        'REDLOCK_TLS_PRIVATE_KEY_FILE': str(mine / 'server.key'), 'REDLOCK_USERNAME': 'locker',
-        'REDLOCK_PASSWORD_FILE': str(mine / 'password')}
-    process = quorum.start('run', 'a', '--', 'sh', '-c', 'echo held; read line; echo $line', stdin=subprocess.PIPE)
-    equal(process.stdout.readline(), 'held\n')
-    for master in masters:
-        master.ask('ACL', 'SETUSER', 'locker', '>second')
-        master.ask('CONFIG', 'SET', *(word for option, name in server.items() for word in (option, after / name)))
-    for name in server.values():
-        shutil.copy(after / name, mine)
-    (mine / 'password').write_text('second\n')
-    for master in masters:
-        master.ask('ACL', 'SETUSER', 'locker', '<first')
+    quorum.env |= {'REDLOCK_USERNAME': 'locker', 'REDLOCK_PASSWORD_FILE': str(password)}
+    process, _ = quorum.under('echo held; read line; echo $line', stdin=subprocess.PIPE)
+    password.write_text('second\n')
+    for master in quorum.masters:
+        master.ask('ACL', 'SETUSER', 'locker', '>second', '<first')
         assert master.ask('CLIENT', 'KILL', 'USER', 'locker') > 0
         until(lambda master=master: 'user=locker' in master.ask('CLIENT', 'LIST'), 'the next login')
     equal(process.communicate('done\n', timeout=harness.LIMIT_S), ('done\n', ''))
     ended(process, 0)
     noted = notes.read_text() if notes.exists() else ''
-    assert str(mine) not in noted, noted
+    assert str(password) not in noted, noted
 
 
 if __name__ == '__main__':

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """`redlock run` in the company of a shell, a terminal and a pipeline, next to flock: terminal_test.py REDLOCK [CASE...]"""
 
+import itertools
 import os
-import pathlib
 import shlex
 import shutil
 import signal
@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import harness
-from harness import LIMIT_S, Skip, case, contains, ended, equal, main, until
+from harness import LIMIT_S, case, children_of, contains, ended, equal, main, stat_of, until
 from terminals import SHELLS, Shell, Terminal
 
 
@@ -24,10 +24,6 @@ def locks(quorum):
 def free(quorum):
     """The lock is released."""
     until(lambda: not quorum.keys(), 'the release')
-
-
-def waits(quorum):
-    until(lambda: any('subscribe' in master.ask('CLIENT', 'LIST') for master in quorum.masters), 'a waiter')
 
 
 BEGUN = 'sh -c "echo begun; exec sleep 600"'
@@ -45,18 +41,16 @@ def after_key(quorum, name, lock, form, key):
     return out
 
 
-def interrupts(quorum, form):
-    """Ctrl-C ends the whole form, whose parts write `begun` and `next`."""
-    for name in SHELLS:
-        for lock in locks(quorum):
-            status, out = after_key(quorum, name, lock, form, '\x03')
-            assert 'next' not in out and 'begun' not in out, (name, lock, out)
-            equal(status, 130, f'{name} {lock}')
-
-
-@case('Ctrl-C ends the command and the script around it, as with flock')
+@case('Ctrl-C ends the command and the script, the loop, the find or the xargs around it, as with flock')
 def _(quorum):
-    interrupts(quorum, '{lock} {begun}\necho next\n')
+    for number in range(3):
+        quorum.path(f'file{number}').touch()
+    for form in ('{lock} {begun}', 'for i in 1 2 3; do {lock} {begun}; done', "find . -name 'file*' -exec {lock} {begun} \\;",
+                 'ls file* | xargs -n 1 {lock} {begun} --'):
+        for name, lock in itertools.product(SHELLS, locks(quorum)):
+            status, out = after_key(quorum, name, lock, form + '\necho next\n', '\x03')
+            assert 'next' not in out and 'begun' not in out, (name, lock, form, out)
+            equal(status, 130, f'{name} {lock} {form}')
 
 
 @case('Ctrl-\\ ends the command and what is around it, as with flock')
@@ -64,11 +58,6 @@ def _(quorum):
     for name in SHELLS:
         flock, tool = (after_key(quorum, name, lock, '{lock} {begun}\necho next $?\n', '\x1c') for lock in locks(quorum))
         equal((tool[0], 'next 131' in tool[1]), (flock[0], 'next 131' in flock[1]), name)
-
-
-@case('Ctrl-C ends the loop of a script around the command')
-def _(quorum):
-    interrupts(quorum, 'for i in 1 2 3; do {lock} {begun}; done\necho next\n')
 
 
 @case('the trap of a script runs after Ctrl-C that its command handled, as without a lock')
@@ -80,25 +69,19 @@ def _(quorum):
         contains(out, 'trap', 'status 3')
 
 
-@case('Ctrl-C ends a find or an xargs around the command')
+@case('Ctrl-C ends the loop of an interactive shell around the command, and what is after it in a pipeline')
 def _(quorum):
-    for number in range(3):
-        quorum.path(f'file{number}').touch()
-    for around in ("find . -name 'file*' -exec {lock} {begun} \\;", 'ls file* | xargs -n 1 {lock} {begun} --'):
-        interrupts(quorum, around + '; echo next\n')
-
-
-@case('Ctrl-C ends the loop of an interactive shell around the command')
-def _(quorum):
-    for name in ['bash']:  # dash goes on with its loop, with whatever command
-        for lock in locks(quorum):
-            shell = Shell(quorum, name)
-            shell.line(f'for i in 1 2 3; do {lock} {BEGUN}; done')
+    for name, lock in itertools.product(SHELLS, locks(quorum)):
+        for line in (f'for i in 1 2 3; do {lock} {BEGUN}; done', f'{lock} {BEGUN} | cat'):
+            if name == 'dash' and line.startswith('for'):
+                continue  # it goes on with its loop, with whatever command
+            shell = at_prompt(quorum, line, name)
             shell.reads('begun')
             shell.type('\x03')
             status, out = shell.synchronize()
             assert 'begun' not in out, (lock, out)
             equal(status, 130, lock)
+            free(quorum)
 
 
 @case('Ctrl-C ends the wait for a lock and the script around it')
@@ -108,7 +91,7 @@ def _(quorum):
         shell = Shell(quorum, name)
         quorum.path('script').write_text(f'{locks(quorum)[1]} true\necho next\n')
         shell.line(f'{name} ./script')
-        waits(quorum)
+        quorum.has_waiter()
         shell.type('\x03')
         status, out = shell.synchronize()
         assert 'next' not in out, out
@@ -120,34 +103,15 @@ def _(quorum):
 @case('Ctrl-C in the time of --at-least ends the script as well')
 def _(quorum):
     shell = Shell(quorum, 'bash')
-    quorum.path('script').write_text(f'{harness.TOOL} run --at-least 10m a -- true\necho next\n')
+    quorum.path('script').write_text(f"sh -c 'echo $$ > tool; exec {harness.TOOL} run --at-least 10m a -- true'\necho next\n")
     shell.line('bash ./script')
     until(quorum.keys, 'the lock')
-    tool = until(lambda: tools_of(shell.pid), 'the tool')[0]
+    tool = int(quorum.path('tool').read_text())
     until(lambda: not children_of(tool), 'the end of the command')
     shell.type('\x03')
     status, out = shell.synchronize()
     assert 'next' not in out, out
     equal(status, 130)
-
-
-def children_of(pid):
-    try:
-        return [int(one) for one in pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text().split()]
-    except OSError:
-        return []
-
-
-def tools_of(pid):
-    """The processes below this one that are the tool, and not its supervisor."""
-    out = []
-    for one in children_of(pid):
-        try:
-            name = pathlib.Path(f'/proc/{one}/comm').read_text().strip()
-        except OSError:
-            continue
-        out += ([one] if name == 'redlock' else []) + tools_of(one)
-    return out
 
 
 def at_prompt(quorum, line, name='bash'):
@@ -157,35 +121,28 @@ def at_prompt(quorum, line, name='bash'):
     return shell
 
 
+def answered(shell):
+    """Types an answer for the command, and returns the status of its job."""
+    shell.line('words')
+    shell.reads('got words')
+    return shell.synchronize()[0]
+
+
 SHORT_S = 2  # a lease that is not renewed is soon over
 READS = """sh -c 'read x < /dev/tty; echo "got $x"; exit 4'"""
 
 
-@case('a command whose standard input is a file or a pipe asks on the terminal, as under flock')
+@case('a command whose standard input or output is a file or a pipe asks on the terminal, as under flock')
 def _(quorum):
     quorum.path('file').write_text('data\n')
-    for name in SHELLS:
-        for lock in locks(quorum):
-            for line in (f'{lock} {READS} < file', f'echo data | {lock} {READS}', f'{name} ./script < file',
-                         f'stty tostop; echo data | {lock} {READS}; (exit $?)'):
-                quorum.path('script').write_text(f'{lock} {READS}\n')
-                shell = at_prompt(quorum, line, name)
-                shell.line('words')
-                shell.reads('got words')
-                equal(shell.synchronize()[0], 4, line)
-                free(quorum)
-
-
-@case('a command whose output goes to a pipe asks on the terminal')
-def _(quorum):
-    for name in SHELLS:
-        for lock in locks(quorum):
-            for line in (f'{lock} {READS} | cat', f'x=$({lock} {READS}); echo $x; (exit 4)'):
-                shell = at_prompt(quorum, line, name)
-                shell.line('words')
-                shell.reads('got words')
-                shell.synchronize()
-                free(quorum)
+    for name, lock in itertools.product(SHELLS, locks(quorum)):
+        for line in (f'{lock} {READS} < file', f'echo data | {lock} {READS}', f'{name} ./script < file',
+                     f'stty tostop; echo data | {lock} {READS}; (exit $?)', f'{lock} {READS} | cat; (exit 4)',
+                     f'x=$({lock} {READS}); echo $x; (exit 4)'):
+            quorum.path('script').write_text(f'{lock} {READS}\n')
+            shell = at_prompt(quorum, line, name)
+            equal(answered(shell), 4, line)
+            free(quorum)
 
 
 @case('a command under two locks asks on the terminal, also in a pipeline, and Ctrl-C ends both')
@@ -194,9 +151,7 @@ def _(quorum):
     quorum.path('script').write_text(f'{inner} {READS}\n')
     for line in (f'{outer} {inner} {READS}', f'echo data | {outer} {inner} {READS} | cat', f'echo data | {outer} sh ./script | cat'):
         shell = at_prompt(quorum, line)
-        shell.line('words')
-        shell.reads('got words')
-        equal(shell.synchronize()[0], 0 if 'cat' in line else 4, line)
+        equal(answered(shell), 0 if 'cat' in line else 4, line)
         free(quorum)
     shell = at_prompt(quorum, f'{outer} {inner} {BEGUN}')
     shell.reads('begun')
@@ -207,47 +162,32 @@ def _(quorum):
 
 @case('a script that runs the command in its background keeps the terminal')
 def _(quorum):
-    for name in SHELLS:
-        for lock in locks(quorum):
-            quorum.path('go').unlink(missing_ok=True)
-            quorum.path('script').write_text(
-                f'{lock} sh -c "echo begun; until [ -e go ]; do sleep 0.05; done" &\nread x; echo "got $x"; touch go; wait\n')
-            shell = at_prompt(quorum, f'{name} ./script', name)
-            shell.reads('begun')
-            shell.line('words')
-            shell.reads('got words')
-            shell.synchronize()
-            free(quorum)
+    for name, lock in itertools.product(SHELLS, locks(quorum)):
+        quorum.path('go').unlink(missing_ok=True)
+        quorum.path('script').write_text(
+            f'{lock} sh -c "echo begun; until [ -e go ]; do sleep 0.05; done" &\nread x; echo "got $x"; touch go; wait\n')
+        shell = at_prompt(quorum, f'{name} ./script', name)
+        shell.reads('begun')
+        answered(shell)
+        free(quorum)
 
 
 @case('a pager after the command has the terminal, and the command is not stopped with it')
 def _(quorum):
-    for name in SHELLS:
-        for lock in locks(quorum):
-            lock = lock.replace(' run ', f' run --ttl {SHORT_S}s ')
-            for pager in ['less'] * bool(shutil.which('less')) + ['(while read line; do read x < /dev/tty; echo "$line$x"; done)']:
-                go, done = quorum.path('go'), quorum.path('done')
-                for path in (go, done):
-                    path.unlink(missing_ok=True)
-                job = 'seq 100; until [ -e go ]; do sleep 0.05; done; echo yes > done'
-                shell = at_prompt(quorum, f"{lock} sh -c '{job}' | {pager}", name)
-                key = ' ' if pager == 'less' else 'x\n' * 30
-                until(lambda shell=shell, key=key: shell.shows('60', key), 'the next page')
-                time.sleep(1.5 * SHORT_S if 'run' in lock else 0)  # it would have been killed
-                go.touch()
-                until(done.exists, 'the end of the command')
-                shell.type('q' if pager == 'less' else '\n' * 100)
-                free(quorum)
-
-
-@case('Ctrl-C ends the command in a pipeline, and what is after it')
-def _(quorum):
-    for name in SHELLS:
-        for lock in locks(quorum):
-            shell = at_prompt(quorum, f'{lock} {BEGUN} | cat', name)
-            shell.reads('begun')
-            shell.type('\x03')
-            equal(shell.synchronize()[0], 130)
+    for name, lock in itertools.product(SHELLS, locks(quorum)):
+        lock = lock.replace(' run ', f' run --ttl {SHORT_S}s ')
+        for pager in ['less'] * bool(shutil.which('less')) + ['(while read line; do read x < /dev/tty; echo "$line$x"; done)']:
+            go, done = quorum.path('go'), quorum.path('done')
+            for path in (go, done):
+                path.unlink(missing_ok=True)
+            job = 'seq 100; until [ -e go ]; do sleep 0.05; done; echo yes > done'
+            shell = at_prompt(quorum, f"{lock} sh -c '{job}' | {pager}", name)
+            key = ' ' if pager == 'less' else 'x\n' * 30
+            until(lambda shell=shell, key=key: shell.shows('60', key), 'the next page')
+            time.sleep(1.5 * SHORT_S if 'run' in lock else 0)  # it would have been killed
+            go.touch()
+            until(done.exists, 'the end of the command')
+            shell.type('q' if pager == 'less' else '\n' * 100)
             free(quorum)
 
 
@@ -259,38 +199,32 @@ STEPS = """sh -c 'echo begun; read line < go; read x < /dev/tty; echo "got $x"; 
 def _(quorum):
     go = quorum.path('go')
     os.mkfifo(go)
-    for name in SHELLS:
-        for lock in locks(quorum):
-            for rest in ('', ' < /dev/null', ' | cat', ' 2>&1 | cat'):
-                shell = at_prompt(quorum, f'{lock} {STEPS}{rest}', name)
-                shell.reads('begun')
-                shell.type('\x1a')
-                shell.line('echo "at the prompt"')
-                shell.reads('at the prompt')
-                shell.line('fg')
-                until(lambda shell=shell: os.tcgetpgrp(shell.terminal) != shell.pid, 'the fg')
-                go.write_text('go on\n')
-                shell.line('words')
-                shell.reads('got words')
-                equal(shell.synchronize()[0], 0 if 'cat' in rest else 4, (lock, rest))
-                free(quorum)
+    for name, lock in itertools.product(SHELLS, locks(quorum)):
+        for rest in ('', ' < /dev/null', ' | cat', ' 2>&1 | cat'):
+            shell = at_prompt(quorum, f'{lock} {STEPS}{rest}', name)
+            shell.reads('begun')
+            shell.type('\x1a')
+            shell.line('echo "at the prompt"')
+            shell.reads('at the prompt')
+            shell.line('fg')
+            until(lambda shell=shell: os.tcgetpgrp(shell.terminal) != shell.pid, 'the fg')
+            go.write_text('go on\n')
+            equal(answered(shell), 0 if 'cat' in rest else 4, (lock, rest))
+            free(quorum)
 
 
 @case('a command that began in the background gets the terminal after fg')
 def _(quorum):
     go = quorum.path('go')
     os.mkfifo(go)
-    for name in SHELLS:
-        for lock in locks(quorum):
-            shell = at_prompt(quorum, f'{lock} {STEPS} &', name)
-            shell.reads('begun')
-            shell.line('fg')
-            until(lambda shell=shell: os.tcgetpgrp(shell.terminal) != shell.pid, 'the fg')
-            go.write_text('go on\n')
-            shell.line('words')
-            shell.reads('got words')
-            equal(shell.synchronize()[0], 4, lock)
-            free(quorum)
+    for name, lock in itertools.product(SHELLS, locks(quorum)):
+        shell = at_prompt(quorum, f'{lock} {STEPS} &', name)
+        shell.reads('begun')
+        shell.line('fg')
+        until(lambda shell=shell: os.tcgetpgrp(shell.terminal) != shell.pid, 'the fg')
+        go.write_text('go on\n')
+        equal(answered(shell), 4, lock)
+        free(quorum)
 
 
 @case('a command that needs the terminal in the background says so, keeps its lock, and gets it with fg')
@@ -301,10 +235,38 @@ def _(quorum):
         time.sleep(1.5 * SHORT_S)
         equal(quorum.keys(), ['redlock:{a}'])
         shell.line('fg')
-        shell.line('words')
-        shell.reads('got words')
-        equal(shell.synchronize()[0], 4)
+        equal(answered(shell), 4)
         free(quorum)
+
+
+@case('a command that continues in the background leaves the terminal to the shell')
+def _(quorum):
+    go = quorum.path('go')
+    os.mkfifo(go)
+    for name in SHELLS:
+        shell = at_prompt(quorum, f'{locks(quorum)[1]} sh -c "echo begun; read line < go; exit 4"', name)
+        shell.reads('begun')
+        shell.type('\x1a')
+        shell.line('echo "at the prompt"')
+        shell.reads('at the prompt')
+        shell.line('bg; wait %1; echo "waited $?"')
+        go.write_text('go on\n')
+        shell.reads('waited 4')
+        equal(os.tcgetpgrp(shell.terminal), shell.pid)
+
+
+@case('a command that was stopped because it read the terminal from the background can be ended')
+def _(quorum):
+    for name in SHELLS:
+        shell = at_prompt(quorum, f'{locks(quorum)[1]} cat & echo "tool $!"; wait %1; echo "waited $?"', name)
+        shell.reads('tool ')
+        tool = int(shell.reads('\r'))
+        # The supervisor has another child, the leader of the group.
+        command = until(lambda: [one for supervisor in children_of(tool) for one in children_of(supervisor)[1:]], 'the command')[0]
+        until(lambda: stat_of(command)[0] == 'T', 'the stop of the command')
+        os.kill(tool, signal.SIGTERM)
+        shell.reads('waited 143')
+        equal((os.tcgetpgrp(shell.terminal), quorum.keys()), (shell.pid, []))
 
 
 @case('a command in the foreground that stops itself stops the job, and without a terminal it is told')
@@ -318,10 +280,9 @@ def _(quorum):
         shell.line('fg')
         shell.reads('on')
         equal(shell.synchronize()[0], 4)
-    process = quorum.start('run', 'a', '--', 'sh', '-c', 'echo $$; kill -STOP $$; exit 4', start_new_session=True)
-    command = int(process.stdout.readline())
+    process, command = quorum.under('echo $$; kill -STOP $$; exit 4', start_new_session=True)
     contains(process.stderr.readline(), 'was stopped by signal 19')
-    os.kill(command, signal.SIGCONT)
+    os.kill(int(command), signal.SIGCONT)
     equal(process.wait(LIMIT_S), 4)
 
 
@@ -330,9 +291,7 @@ def _(quorum):
     script = ('{lock} sh -c "echo begun; exec sleep 600" & tool=$!; read line; kill -TSTP $tool\n'
               'until grep -q "^State:.T" /proc/$tool/status; do sleep 0.02; done; kill -CONT $tool; kill $tool; wait $tool; echo ended $?\n')
     for lock in locks(quorum):
-        process = subprocess.Popen(
-            ['sh', '-c', script.format(lock=lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=quorum.env, process_group=0)
+        process = quorum.start('-c', script.format(lock=lock), tool='sh', stdin=subprocess.PIPE, process_group=0)
         equal(process.stdout.readline(), 'begun\n')
         print('', file=process.stdin, flush=True)
         equal(process.stdout.readline(), 'ended 143\n')
@@ -340,12 +299,11 @@ def _(quorum):
         process.communicate()
     until(lambda: not quorum.keys(), 'the release')
     script = f'{locks(quorum)[1]} sh -c "echo \\$\\$; kill -TSTP \\$\\$; exit 4"; echo ended $?'
-    with subprocess.Popen(['sh', '-c', script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          env=quorum.env, process_group=0) as process:
-        command = int(process.stdout.readline())
-        contains(process.stderr.readline(), 'was stopped by signal 20')
-        os.kill(command, signal.SIGCONT)
-        equal(process.stdout.readline(), 'ended 4\n')
+    process = quorum.start('-c', script, tool='sh', process_group=0)
+    command = int(process.stdout.readline())
+    contains(process.stderr.readline(), 'was stopped by signal 20')
+    os.kill(command, signal.SIGCONT)
+    equal(process.stdout.readline(), 'ended 4\n')
 
 
 @case('Ctrl-Z has no effect where no shell could continue the tool')
@@ -374,20 +332,6 @@ def _(quorum):
     time.sleep(0.3)  # as above
     os.kill(tool.pid, signal.SIGTERM)
     free(quorum)
-
-
-@case('a signal to the tool ends it by that signal once the lock is released')
-def _(quorum):
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
-        process = quorum.holder('a')
-        process.send_signal(number)
-        equal(process.wait(LIMIT_S), -number)
-        equal(quorum.keys(), [])
-        process = quorum.start('run', 'a', '--', 'sh', '-c', 'trap "exit 4" TERM INT HUP QUIT; echo ready; while :; do sleep 0.02; done')
-        equal(process.stdout.readline(), 'ready\n')
-        process.send_signal(number)
-        equal(process.wait(LIMIT_S), 4)
-    ended(quorum.run('run', 'a', '--', 'sh', '-c', 'kill -KILL $$'), 128 + signal.SIGKILL)
 
 
 @case('bash completes names of files with spaces')
