@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """`redlock bench`: bench_test.py REDLOCK [CASE...]. REDLOCK_QUORUM_BENCH names the benchmark."""
 
-import functools
 import json
 import os
 import pathlib
@@ -14,19 +13,15 @@ BENCHMARK = os.environ.get('REDLOCK_QUORUM_BENCH')
 SHORT = ['--workload', 'latency', '--master-timeout', '2s', '--', '--rounds', '1', '--seconds-per-round', '0.05']
 
 
-def needs_benchmark(function):
-    @functools.wraps(function)
-    def run(quorum):
-        if not BENCHMARK:
-            raise Skip('quorum_bench is not built')
-        quorum.env['REDLOCK_QUORUM_BENCH'] = BENCHMARK
-        function(quorum)
-    return run
+def needs_benchmark(quorum):
+    if not BENCHMARK:
+        raise Skip('quorum_bench is not built')
+    quorum.env['REDLOCK_QUORUM_BENCH'] = BENCHMARK
 
 
 @case('bench --local starts masters, measures and writes a page')
-@needs_benchmark
 def _(quorum):
+    needs_benchmark(quorum)
     page = quorum.path('report.html')
     ended(quorum.run('bench', '--local', '3', '--html', page, *SHORT), 0)
     contains(page.read_text().lower(), '<html', 'latency')
@@ -34,11 +29,10 @@ def _(quorum):
 
 
 @case('bench measures the masters that are given, with their passwords')
-@needs_benchmark
 def _(quorum):
+    needs_benchmark(quorum)
     quorum.masters[0].ask('ACL', 'SETUSER', 'me', 'on', '>ses#me', '~*', '&*', '+@all')
-    for master in quorum.masters:
-        master.ask('CONFIG', 'SET', 'requirepass', 'all@them')
+    quorum.everywhere('ask', 'CONFIG', 'SET', 'requirepass', 'all@them')
     first = quorum.masters[0]
     quorum.env['REDLOCK_MASTERS'] = quorum.env['REDLOCK_MASTERS'].replace(
         first.url, f'redis://me:ses%23me@{first.name}')
@@ -66,8 +60,8 @@ def _(quorum):
 
 
 @case('bench on masters that are not there, or not to be had')
-@needs_benchmark
 def _(quorum):
+    needs_benchmark(quorum)
     quorum.masters[1].kill()
     contains(ended(quorum.run('bench', *SHORT), 2).stderr, quorum.masters[1].name)
     contains(ended(quorum.run('bench', env={'REDLOCK_MASTERS': ''}), CONFIGURATION).stderr, 'no masters')
@@ -75,29 +69,21 @@ def _(quorum):
              'plain TCP')
     contains(ended(quorum.run('bench', '--lcoal'), USAGE).stderr, 'did you mean --local?')
     ended(quorum.run('bench', '--local', '0'), USAGE)
-
-
-@case('bench without its program says so', 0)
-def _(quorum):
     env = {'REDLOCK_QUORUM_BENCH': str(quorum.path('nothing'))}
     contains(ended(quorum.run('bench', '--local', env=env), NOT_FOUND).stderr, 'cannot be run')
 
 
 @case('bench finds its program beside the tool')
-@needs_benchmark
 def _(quorum):
+    needs_benchmark(quorum)
     quorum.env.pop('REDLOCK_QUORUM_BENCH')
     directory = pathlib.Path(harness.TOOL).parent
     copy = quorum.path('redlock')
     shutil.copy(harness.TOOL, copy)
     quorum.path('quorum_bench').symlink_to(BENCHMARK)
     libraries = directory.parent / 'lib'
-    tool, harness.TOOL = harness.TOOL, str(copy)
-    try:
-        env = {'LD_LIBRARY_PATH': str(libraries)}
-        contains(ended(quorum.run('bench', '--local', '--', '--help', env=env), 0).stdout, '--seconds-per-round')
-    finally:
-        harness.TOOL = tool
+    env = {'LD_LIBRARY_PATH': str(libraries)}
+    contains(ended(quorum.run('bench', '--local', '--', '--help', env=env, tool=copy), 0).stdout, '--seconds-per-round')
 
 
 if __name__ == '__main__':

@@ -96,9 +96,8 @@ class Master:
 
     program = os.environ.get('REDLOCK_REDIS_SERVER') or 'redis-server'
 
-    def __init__(self, directory, options=(), env=None, program=None):
+    def __init__(self, directory, options=(), env=None):
         self.directory = directory
-        self.program = program or Master.program
         self.options = list(options)
         self.env = os.environ | (env or {})
         for _ in range(10):
@@ -230,18 +229,6 @@ class Relay(Listener):
 def listed(*urls):
     """The environment of a tool with these masters."""
     return {'REDLOCK_MASTERS': ','.join(one if isinstance(one, str) else one.url for one in urls)}
-
-
-def certificates(directory):
-    """An authority, and a certificate of it for localhost."""
-    def openssl(*words):
-        subprocess.run(['openssl', *words], cwd=directory, check=True, capture_output=True)
-    openssl('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', 'ca.key', '-out', 'ca.crt', '-subj', '/CN=ca',
-            '-days', '30')
-    openssl('req', '-newkey', 'rsa:2048', '-nodes', '-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=x')
-    (directory / 'names').write_text('subjectAltName=DNS:localhost\n')
-    openssl('x509', '-req', '-in', 'server.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-out',
-            'server.crt', '-days', '7', '-extfile', 'names')
 
 
 class Quorum:

@@ -6,7 +6,7 @@ import pathlib
 import re
 import time
 
-from harness import BROKEN, CONFIGURATION, LOST, NO_QUORUM, USAGE, case, contains, ended, equal, main, until
+from harness import BROKEN, CONFIGURATION, LOST, NO_QUORUM, USAGE, WARNINGS, case, contains, ended, equal, main, until
 
 SHORT = {'REDLOCK_MAX_TTL': '1s', 'REDLOCK_TTL': '900ms', 'REDLOCK_CLOCK_OFFSET_BOUND': '50ms'}
 
@@ -52,12 +52,12 @@ def members(quorum, *which):
     return shown['generation'], shown['members']
 
 
-@case('members are shown, and a master is replaced', 4)
+@case('members are shown, doctor finds a master that is none, and it is added', 4)
 def _(quorum):
     founded(quorum, 0, 1, 2)
     equal(members(quorum, 0, 1, 2), (1, names(quorum, 0, 1, 2)))
     both = listed(quorum, 0, 1, 2, 3)
-    new, old = quorum.masters[3].name, quorum.masters[0].name
+    new = quorum.masters[3].name
     equal(findings(quorum, 0, 1, 2, 3), [
         ('warning', 'is not a member of the quorum: its vote does not count',
          f'redlock members add {new}, or remove it from --masters')])
@@ -67,13 +67,6 @@ def _(quorum):
     contains(dry.stderr, 'would make generation 2')
     equal(members(quorum, 0, 1, 2), (1, names(quorum, 0, 1, 2)))
     contains(ended(quorum.run('members', 'add', new, env=both), 0).stdout, 'generation 2: ')
-    quorum.masters[0].kill()
-    contains(ended(quorum.run('members', 'remove', old, env=both), 0).stdout, 'generation 3: ')
-    equal(members(quorum, 1, 2, 3), (3, names(quorum, 1, 2, 3)))
-    ended(quorum.run('run', '--wait', '20s', 'a', '--', 'true', env=listed(quorum, 1, 2, 3)), 0)
-    # Made already.
-    contains(ended(quorum.run('members', 'add', new, env=both), 0).stderr, 'is a member already')
-    contains(ended(quorum.run('members', 'remove', old, env=both), 0).stderr, 'is not a member')
 
 
 @case('replace adds the new master and then removes the old one, and is continued after a kill', 4)
@@ -81,13 +74,11 @@ def _(quorum):
     founded(quorum, 0, 1, 2)
     both = listed(quorum, 0, 1, 2, 3)
     old, new = quorum.masters[0].name, quorum.masters[3].name
-    dry = ended(quorum.run('members', 'replace', old, new, '--dry-run', env=both), 0)
-    contains(dry.stderr, f'add {new} would make generation 2', f'remove {old} would make generation 3')
-    equal(members(quorum, 0, 1, 2), (1, names(quorum, 0, 1, 2)))
     for said in (f'add {new}: planned on all masters', f'remove {old}: planned on all masters'):
         killed_after(quorum.start('members', 'replace', old, new, env=both), said)
     contains(ended(quorum.run('members', 'replace', old, new, env=both), 0).stdout, 'generation 3: ')
     equal(members(quorum, 1, 2, 3), (3, names(quorum, 1, 2, 3)))
+    ended(quorum.run('run', '--wait', '20s', 'a', '--', 'true', env=listed(quorum, 1, 2, 3)), 0)
     again = ended(quorum.run('members', 'replace', old, new, env=both), 0)
     contains(again.stderr, f'{new} is a member already', f'{old} is not a member')
 
@@ -131,9 +122,9 @@ def _(quorum):
 
 @case('commands that only show something found no quorum, and raise no recorded quarantine', 3)
 def _(quorum):
-    shown = (['status', 'a'], ['members'], ['members', 'remove', quorum.masters[0].name, '--dry-run'])
-    for words, status, said in zip(shown, (0, NO_QUORUM, NO_QUORUM), ('a: free', 'the members are not known', 'not founded')):
-        result = ended(quorum.run(*words), status)
+    shown = (['status', 'a'], ['members'], ['members', 'remove', quorum.masters[0].name, '--dry-run'], ['doctor', '--clock-time', '20ms'])
+    for words, said in zip(shown, ('a: free', 'the members are not known', 'not founded', 'not founded')):
+        result = quorum.run(*words)
         contains(result.stdout + result.stderr, said)
     ended(quorum.run('members', 'remove', quorum.masters[0].name), NO_QUORUM)
     for master in quorum.masters:
@@ -142,7 +133,8 @@ def _(quorum):
     founded(quorum, 0, 1, 2)
     before = [record(master)[4] for master in quorum.masters]
     for words in shown:
-        ended(quorum.run(*words, env={'REDLOCK_MAX_TTL': '1h'}), 0)
+        result = quorum.run(*words, env={'REDLOCK_MAX_TTL': '1h'})
+        assert result.returncode in (0, WARNINGS), result
     equal([record(master)[4] for master in quorum.masters], before)
 
 
@@ -336,8 +328,7 @@ def _(quorum):
 @case('a list with the same masters by another name is recognized', 3)
 def _(quorum):
     founded(quorum, 0, 1, 2)
-    other = {'REDLOCK_MASTERS': quorum.env.get('REDLOCK_MASTERS', ','.join(
-        one.url for one in quorum.masters)).replace('127.0.0.1', 'localhost')}
+    other = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace('127.0.0.1', 'localhost')}
     told = ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env=other), NO_QUORUM).stderr
     contains(told, 'the same server by another name')
     contains(told, 'write it in that way')
