@@ -14,20 +14,13 @@ import commands
 from pages import all_pages
 import quotes
 import runs
+import tap
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from standstill import Witness  # pylint: disable=wrong-import-position
 
-results = []
-
-
-def point(name, error):
-    """One line for scripts/summarize, with what is wrong after it."""
-    results.append(error is None)
-    print(f'{"ok" if error is None else "not ok"} {len(results)} - {name}')
-    if error is not None:
-        print(''.join(f'# {line}\n' for line in error.splitlines()), end='')
-    sys.stdout.flush()
+REPORT = tap.Report()
+point = REPORT.point
 
 
 def check_reading(pages, root, build, examples):
@@ -41,20 +34,20 @@ def check_reading(pages, root, build, examples):
                 point(f'{page.name}:{block.line} {about}', error)
         errors = [f'line {line}: {error}' for line, target in page.links
                   if (error := quotes.link_error(page, target, by_path))]
-        point(f'{page.name} links', '\n'.join(errors) or None)
+        point(f'{page.name} links', '\n'.join(errors))
         if any(block.kind == 'run' for block in page.blocks):
-            point(f'{page.name} programs', '\n'.join(quotes.programs_errors(page, examples)) or None)
+            point(f'{page.name} programs', '\n'.join(quotes.programs_errors(page, examples)))
     for name, errors in {'navigation': quotes.navigation_errors(root),
                          'metrics of docs/operations.md': quotes.metrics_errors(root),
                          'comments of the headers': quotes.headers_errors(root),
                          'scripts name no host': quotes.hosts_errors(root)}.items():
-        point(name, '\n'.join(errors) or None)
+        point(name, '\n'.join(errors))
 
 
 def check_commands(pages, tool):
     for page in pages:
         if [*commands.of_blocks(page), *commands.of_prose(page)]:
-            point(f'{page.name} commands', '\n'.join(commands.errors(page, tool)) or None)
+            point(f'{page.name} commands', '\n'.join(commands.errors(page, tool)))
 
 
 def check_running(pages, env):
@@ -90,8 +83,7 @@ def main():
         for block in page.blocks:
             if block.kind == 'not run':
                 print(f'#   {page.name}:{block.line}: {" ".join(block.origin[1]["reason"].split())}')
-    print(f'1..{len(results)}')
-    sys.exit(0 if all(results) else 1)
+    REPORT.end()
 
 
 if __name__ == '__main__':
