@@ -14,33 +14,6 @@ import tempfile
 import xml.etree.ElementTree
 
 MAXIMUM = 613
-MAXIMUM_WITHOUT_LARGE = 425
-LARGE = ('config', 'metrics', 'observer')
-
-# 12: the macro, the alias, the constant, the function, the enumeration and both enumerators, the
-# class with two functions and a field, the class that is a member.
-EXAMPLE = '''
-#define REDLOCK_MACRO 1
-namespace redlock {
-using number = int;
-inline constexpr int one = 1;
-int f(int);
-enum class kind { a, b };
-class c {
-public:
-    c();
-    int g() const;
-    struct inner;
-    friend bool operator==(const c&, const c&) = default;
-protected:
-    int field = 0;
-private:
-    int hidden() const;
-};
-struct c::inner {};
-namespace detail { struct internal { int field; }; }
-}
-'''
 
 
 def count(root):
@@ -71,32 +44,17 @@ def count(root):
     return found
 
 
-def count_example(root):
-    with tempfile.TemporaryDirectory() as tree:
-        shutil.copytree(pathlib.Path(root, 'docs', 'site'), pathlib.Path(tree, 'docs', 'site'))
-        header = pathlib.Path(tree, 'include', 'redlock', 'example.hpp')
-        header.parent.mkdir(parents=True)
-        header.write_text(EXAMPLE)
-        return sum(count(tree).values())
-
-
 def main(root):
     if not shutil.which('doxygen'):
         print('1..0 # SKIP Doxygen is not installed')
         return
     found = count(root)
     total = sum(found.values())
-    rest = sum(n for file, n in found.items() if pathlib.Path(file).stem not in LARGE)
-    results = [
-        (count_example(root) == 12, 'an example of each kind is counted'),
-        (total <= MAXIMUM, f'{total} public declarations; maximum: {MAXIMUM}'),
-        (rest <= MAXIMUM_WITHOUT_LARGE,
-         f'{rest} of them outside of {", ".join(LARGE)}; maximum: {MAXIMUM_WITHOUT_LARGE}'),
-    ]
-    print(f'1..{len(results)}')
-    for number, (fine, text) in enumerate(results, 1):
-        print(f'{"ok" if fine else "not ok"} {number} - {text}')
-    if not all(fine for fine, _ in results):
+    # Far fewer would be those of a counter that Doxygen no longer fits.
+    fine = MAXIMUM - 25 <= total <= MAXIMUM
+    print('1..1')
+    print(f'{"ok" if fine else "not ok"} 1 - {total} public declarations; maximum: {MAXIMUM}, or lower that')
+    if not fine:
         for file, n in found.most_common():
             print(f'# {n:4} {file}')
 
