@@ -90,19 +90,12 @@ def _(quorum):
             until(lambda: not quorum.keys(), 'the release')
 
 
-def with_descriptors(number):
-    def limit():
-        harness.die_with_parent()
-        resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
-    return limit
-
-
 @case('a limit of descriptors is called that')
 def _(quorum):
     statuses = set()
     for number in range(8, 24):
         for words in (['run', 'a', '--', 'sh', '-c', 'exit 4'], ['status', 'a'], ['list']):
-            result = quorum.run(*words, preexec_fn=with_descriptors(number))
+            result = quorum.run('-c', f'ulimit -n {number}; exec "$0" "$@"', harness.TOOL, *words, tool='sh')
             statuses.add(result.returncode)
             if result.returncode == INTERNAL:
                 contains(result.stderr, 'Too many open files\n')

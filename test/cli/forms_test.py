@@ -33,15 +33,19 @@ def _(quorum):
     ended(result, CONFIGURATION)
 
 
+def loses(quorum, leader):
+    quorum.everywhere('signal', signal.SIGSTOP, first=2)
+    contains(leader.stderr.readline(), 'lost')
+    quorum.everywhere('signal', signal.SIGCONT, first=2)
+
+
 @case('a leader that lost is a candidate again, and one whose command ends resigns')
 def _(quorum):
     log = quorum.path('log')
     script = f'echo term >> {log}; [ $(wc -l < {log}) = 2 ] && exit 202; exec sleep 600'
     leader = quorum.start('elect', '--ttl', '1s', 'a', '--', 'sh', '-c', script)
     until(log.exists, 'a leader')
-    quorum.everywhere('signal', signal.SIGSTOP, first=2)
-    contains(leader.stderr.readline(), 'lost')
-    quorum.everywhere('signal', signal.SIGCONT, first=2)
+    loses(quorum, leader)
     equal(leader.wait(), 202)  # the command's own, of its second term
     equal(log.read_text(), 'term\nterm\n')
     ended(quorum.run('status', 'a'), 0)
@@ -64,9 +68,7 @@ def _(quorum):
     until(log.exists, 'a leader')
     leader.terminate()
     until(lambda: 'told' in log.read_text(), 'the signal at the command')
-    quorum.everywhere('signal', signal.SIGSTOP, first=2)
-    contains(leader.stderr.readline(), 'lost')
-    quorum.everywhere('signal', signal.SIGCONT, first=2)
+    loses(quorum, leader)
     equal(leader.wait(LIMIT_S), LOST)
     equal(log.read_text().count('term'), 1)
 

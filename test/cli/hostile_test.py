@@ -9,7 +9,6 @@ import contextlib
 import functools
 import itertools
 import os
-import random
 import resource
 import signal
 import socket
@@ -81,10 +80,6 @@ def flooding(begin, more):
         yield more * (65_536 // len(more))
 
 
-def noise():
-    return random.Random(1).randbytes(4096)
-
-
 # What the server sends for every command but INFO.
 REPLIES = {
     # more than anybody asked for
@@ -103,11 +98,8 @@ REPLIES = {
     'one byte now and then': lambda words: dripping(),
     'the end of the connection': lambda words: [CLOSE],
     'a reset of the connection': lambda words: [RESET],
-    'half a string, and the end': lambda words: [b'$100\r\nabc', CLOSE],
     # something else
     'no RESP': lambda words: [b'HTTP/1.1 400 Bad Request\r\n\r\n'],
-    'noise': lambda words: [noise()],
-    'a negative length': lambda words: [b'$-7\r\n'],
     # errors of every kind
     'NOAUTH': lambda words: [b'-NOAUTH Authentication required.\r\n'],
     'LOADING': lambda words: [b'-LOADING Redis is loading the dataset in memory\r\n'],

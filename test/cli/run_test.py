@@ -309,21 +309,29 @@ def family(quorum, script_end):
     return paths, ['sh', '-c', script + script_end]
 
 
-def all_die_with_the_lease(quorum, process, paths, ttl):
-    """The masters do not answer any more: command and grandchildren are dead before the deadline, and the tool ends."""
-    pids = [beating(path) for path in paths]
-    quorum.everywhere('signal', signal.SIGSTOP, first=2)
-    stopped = now()
-    equal(process.wait(), LOST)
-    assert not any(map(alive, pids))
-    assert max(beats(path)[-1][0] for path in paths) < stopped + ttl
+def dies_with_the_lease(sentence, script_end, *said, stops=False, out=''):
+    """A case: the masters do not answer any more. Command and grandchildren are dead before the deadline, and the tool ends."""
+    @case(sentence)
+    def _(quorum):
+        paths, command = family(quorum, script_end)
+        process = quorum.start('run', '--ttl', '1500ms', '--grace', '400ms', 'a', '--', *command)
+        pids = [beating(path) for path in paths]
+        if stops:
+            os.kill(supervisor_of(process), signal.SIGSTOP)
+        quorum.everywhere('signal', signal.SIGSTOP, first=2)
+        stopped = now()
+        equal(process.wait(), LOST)
+        assert not any(map(alive, pids))
+        assert max(beats(path)[-1][0] for path in paths) < stopped + 1.5
+        equal(process.stdout.read(), out)
+        contains(process.stderr.read(), 'majority_unreachable', *said)
 
 
-@case('grandchildren die with the lease, in whichever group and session')
-def _(quorum):
-    paths, command = family(quorum, 'wait')
-    process = quorum.start('run', '--ttl', '1s', '--grace', '200ms', 'a', '--', *command)
-    all_die_with_the_lease(quorum, process, paths, 1)
+dies_with_the_lease('grandchildren die with the lease, in whichever group and session', 'wait')
+dies_with_the_lease('the supervisor is stopped when the lock is lost: it goes on, and ends command and grandchildren',
+                    'trap "echo asked" TERM; wait; wait', stops=True, out='asked\n')
+dies_with_the_lease('the supervisor is stopped after the loss: all are dead before the deadline, and the tool ends',
+                    'trap "kill -STOP $PPID" TERM; while :; do sleep 0.01; done', 'the supervisor did not stop the command')
 
 
 @case('what the command leaves behind ends before the lock is given back')
@@ -435,26 +443,6 @@ def _(quorum):
 @case('the tool is stopped: a deep tree of processes is dead before the deadline')
 def _(quorum):
     dies_at_once(quorum, lambda process: process.send_signal(signal.SIGSTOP), LOST)
-
-
-@case('the supervisor is stopped when the lock is lost: it goes on, and ends command and grandchildren')
-def _(quorum):
-    paths, command = family(quorum, 'trap "echo asked" TERM; wait; wait')
-    process = quorum.start('run', '--ttl', '1500ms', '--grace', '400ms', 'a', '--', *command)
-    for path in paths:
-        beating(path)
-    os.kill(supervisor_of(process), signal.SIGSTOP)
-    all_die_with_the_lease(quorum, process, paths, 1.5)
-    equal(process.stdout.read(), 'asked\n')
-    contains(process.stderr.read(), 'majority_unreachable')
-
-
-@case('the supervisor is stopped after the loss: command and grandchildren are dead before the deadline, and the tool ends')
-def _(quorum):
-    paths, command = family(quorum, 'trap "kill -STOP $PPID" TERM; while :; do sleep 0.01; done')
-    process = quorum.start('run', '--ttl', '1500ms', '--grace', '400ms', 'a', '--', *command)
-    all_die_with_the_lease(quorum, process, paths, 1.5)
-    contains(process.stderr.read(), 'majority_unreachable', 'the supervisor did not stop the command')
 
 
 @case('the supervisor was stopped, and the tool is killed when the command dies: grandchildren die as well')

@@ -306,7 +306,7 @@ def _(quorum):
     equal(process.stdout.readline(), 'ended 4\n')
 
 
-@case('Ctrl-Z has no effect where no shell could continue the tool')
+@case('Ctrl-Z has no effect where no shell could continue the tool, and does not keep it from its end')
 def _(quorum):
     lock = locks(quorum)[1]
     os.mkfifo(quorum.path('go'))
@@ -322,11 +322,7 @@ def _(quorum):
         tool.type('words\n')
         tool.reads('got words')
         free(quorum)
-
-
-@case('Ctrl-Z does not keep a tool without a shell from its end')
-def _(quorum):
-    tool = Terminal(quorum, *shlex.split(f'{locks(quorum)[1]} {BEGUN}'))
+    tool = Terminal(quorum, *shlex.split(f'{lock} {BEGUN}'))
     tool.reads('begun')
     tool.type('\x1a')
     time.sleep(0.3)  # as above
