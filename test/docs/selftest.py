@@ -178,12 +178,9 @@ def check_navigation(root):
         point(f'metrics: {name}', '; '.join(quotes.metrics_errors(root)) or None, expected)
 
 
-def check_comments():
+def check_sources(root):
     for name, text, expected in COMMENTS:
         point(f'comment: {name}', ', '.join(map(str, quotes.comment_errors(text))) or None, expected)
-
-
-def check_hosts(root):
     (root / 'scripts').mkdir()
     (root / 'scripts' / 'a').write_text('a=http://deb.test/debian')
     point('hosts: one that is named', '; '.join(quotes.hosts_errors(root)), 'names http://deb.test')
@@ -233,8 +230,7 @@ def main():
         check_commands(root)
         check_links(root)
         check_navigation(root)
-        check_comments()
-        check_hosts(root)
+        check_sources(root)
         check_site(root)
     REPORT.end()
 
