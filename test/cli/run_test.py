@@ -159,7 +159,7 @@ def _(quorum):
     equal(numbers, sorted(set(numbers)))
 
 
-@case('standard input, output and error are the command\'s own')
+@case('the standard streams and other open files are the command\'s own, and none is the tool\'s')
 def _(quorum):
     data = bytes(range(256)) * 4096
     result = quorum.run('run', 'a', '--', 'cat', input=data, text=False)
@@ -168,10 +168,6 @@ def _(quorum):
     equal(result.stderr, b'')
     result = quorum.run('run', 'a', '--', 'sh', '-c', 'echo out; echo err >&2')
     equal((result.stdout, result.stderr), ('out\n', 'err\n'))
-
-
-@case('other open files are passed on, and none of the tool\'s')
-def _(quorum):
     with open(quorum.path('other'), 'w', encoding='utf-8') as other:
         number = other.fileno()
         result = quorum.run(
@@ -345,10 +341,12 @@ def _(quorum):
     equal(quorum.keys(), [])
 
 
-@case('a command that ends while its supervisor looks for others has its status passed on')
-def _(quorum):
-    slow = with_module('SLOW_LOOK')
-    ended(quorum.run('run', 'a', '--', 'env', '-u', 'LD_PRELOAD', 'sh', '-c', 'sleep 0.1; exit 4', env=slow), 4)
+for _module, _sentence in (('SLOW_LOOK', 'a command that ends while its supervisor looks for others has its status passed on'),
+                           ('EARLY_SIGNAL', 'a signal to the whole group does not end the supervisor, however early it comes')):
+    @case(_sentence)
+    def _(quorum, module=_module):
+        env = with_module(module)
+        ended(quorum.run('run', 'a', '--', 'env', '-u', 'LD_PRELOAD', 'sh', '-c', 'sleep 0.1; exit 4', env=env), 4)
 
 
 @case('a signal while masters are slow to release the lock leaves the status the command\'s')

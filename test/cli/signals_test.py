@@ -8,7 +8,7 @@ import time
 
 import harness
 from harness import (
-    LIMIT_S, Relay, case, contains, ended, equal, listed, main, stat_of, until, with_module)
+    LIMIT_S, Relay, case, contains, ended, equal, listed, main, stat_of, until)
 
 
 def unread(port):
@@ -41,12 +41,6 @@ def _(quorum):
     out, _ = process.communicate(timeout=LIMIT_S)
     equal((process.returncode, out), (-signal.SIGTERM, ''))
     equal(quorum.keys(), [])
-
-
-@case('a signal to the whole group does not end the supervisor, however early it comes')
-def _(quorum):
-    early = with_module('EARLY_SIGNAL')
-    ended(quorum.run('run', 'a', '--', 'env', '-u', 'LD_PRELOAD', 'sh', '-c', 'exit 4', env=early), 4)
 
 
 @case('a signal to the tool ends it by that signal once the lock is released, also if its command is stopped')

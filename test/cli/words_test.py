@@ -157,6 +157,7 @@ def _(quorum):
             (['--max-ttl', '2d'], '--max-ttl is 2d; allowed: 10ms to 1d'),
             (['--max-hold', '1s'], '--max-hold is 1s; allowed: 2s1ms (longer than --grace) or more, or 0 for '
              'no limit'),
+            (['--kill-margin', '3s'], '--kill-margin is 3s; allowed: at most --grace, 2s'),
             (['--grace', '6s'], '--grace is 6s; allowed: at most half of --ttl, 5s'),
             (['--protocol', 'plain', '--fencing'], "--protocol is 'plain'; fencing needs guarded"),
             (['--username', 'joe'], "--username is 'joe'; a user needs a password"),
@@ -218,14 +219,16 @@ def _(quorum):
 @case('an outcome names its lock, and an outage each master and what tells more; the command does not run')
 def _(quorum):
     quorum.holder('backup\x1b[2J')
-    for wait in ('none', '2s'):
-        result = ended(quorum.run('run', '--wait', wait, 'backup\x1b[2J', '--', 'echo', 'ran'), HELD)
+    for words in (['run', '--wait', 'none', 'backup\x1b[2J', '--', 'echo', 'ran'],
+                  ['run', '--wait', '2s', 'backup\x1b[2J', '--', 'echo', 'ran'], ['acquire', '--wait', '200ms', 'backup\x1b[2J']):
+        result = ended(quorum.run(*words), HELD)
         contains(result.stderr, "redlock: 'backup\\x1b[2J': contended: ", 'of 3 masters hold it for another owner',
                  ' ms, 2 of 3 votes needed')
         equal(result.stdout, '')
     quorum.everywhere('kill', first=2)
-    for words in (['--wait', 'none'], ['--wait', '1s'], ['--skip-if-held']):
-        result = ended(quorum.run('run', *words, 'other', '--', 'echo', 'ran'), NO_QUORUM)
+    for words in (['run', '--wait', 'none', 'other', '--', 'echo', 'ran'], ['run', '--wait', '1s', 'other', '--', 'echo', 'ran'],
+                  ['run', '--skip-if-held', 'other', '--', 'echo', 'ran'], ['acquire', '--wait', 'none', 'other']):
+        result = ended(quorum.run(*words), NO_QUORUM)
         contains(result.stderr, "'other': no quorum: ", ' of 3 masters ', 'Connection refused', 'run redlock doctor for details',
                  *(master.name for master in quorum.masters))
         equal(result.stdout, '')
