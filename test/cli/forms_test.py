@@ -27,8 +27,6 @@ def _(quorum):
         reader.wait()
     quorum.holder('a')
     ended(quorum.run('run', '--shared', '--wait', 'none', 'a', '--', 'true'), HELD)
-    ended(quorum.run('run', '--shared', '--exclusive', 'a', '--', 'true'), USAGE)
-    ended(quorum.run('run', '--shared', '--fencing', 'a', '--', 'true'), USAGE)
     result = quorum.run('--protocol', 'plain', 'run', '--shared', '--wait', 'none', 'a', '--', 'true')
     ended(result, CONFIGURATION)
 

@@ -115,7 +115,6 @@ ANSWERS = {
     'no list': lambda words: [b'*-1\r\n'],
     'an empty list': lambda words: [b'*0\r\n'],
     'zero': lambda words: [b':0\r\n'],
-    'one': lambda words: [b':1\r\n'],
     'OK to everything': lambda words: [b'+OK\r\n'],
     'an empty string': lambda words: [b'$0\r\n\r\n'],
     'lists in a page of keys': lambda words: [b'*2\r\n*1\r\n:1\r\n*1\r\n*0\r\n'],

@@ -5,7 +5,6 @@ Every block of every page says where it comes from, and that is looked at or run
 somewhere; every page is in the navigation. CONTRIBUTING.md tells how a page is written. Reports in TAP.
 """
 
-import collections
 import concurrent.futures
 import pathlib
 import sys
@@ -76,9 +75,7 @@ def main():
     check_reading(pages, root, build, [pathlib.Path(name).name for name in sys.argv[4:]]) # not redlock itself
     check_commands(pages, sys.argv[3])
     check_running(pages, runs.environment(sys.argv[3:], root, build))
-    count = collections.Counter(block.kind for page in pages for block in page.blocks)
-    print(f'# {count["from"]} blocks are quotations, {count["run"]} are run, '
-          f'{count["output"]} are their output, {count["not run"]} are not run:')
+    print('# Blocks that are not run:')
     for page in pages:
         for block in page.blocks:
             if block.kind == 'not run':
