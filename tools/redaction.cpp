@@ -15,13 +15,17 @@ std::vector<std::string>& hidden_values() {
     return values;
 }
 
+bool is_part(std::string_view text) {
+    return std::ranges::any_of(hidden_values(), [&](const std::string& one) {
+        return one.find(text) != std::string::npos;
+    });
+}
+
 // Whether it is a part of a value, apart from a password that was left out of it. A separator, as
 // in "allowed: '-', '_' and '.'", shows nothing.
 bool shows(std::string_view quoted) {
     const std::string_view part = quoted.substr(0, quoted.find(dots));
-    return part.size() > 1 && std::ranges::any_of(hidden_values(), [&](const std::string& one) {
-               return one.find(part) != std::string::npos;
-           });
+    return part.size() > 1 && is_part(part);
 }
 
 } // namespace
@@ -46,9 +50,15 @@ std::string without_hidden(std::string text) {
         }
     }
     for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; ++at) {
-        const std::size_t end = text.find('\'', at + 1);
-        if (end != std::string::npos
-            && shows(std::string_view(text).substr(at + 1, end - at - 1))) {
+        const auto up_to = [&](std::size_t end) {
+            return std::string_view(text).substr(at + 1, end - at - 1);
+        };
+        std::size_t end = text.find('\'', at + 1);
+        for (std::size_t next = end; next != std::string::npos && is_part(up_to(next));
+             next = text.find('\'', next + 1)) {
+            end = next; // a part may have quotes of its own
+        }
+        if (end != std::string::npos && shows(up_to(end))) {
             at = leave_out(at + 1, end - at - 1);
         }
     }
