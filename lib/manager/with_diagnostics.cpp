@@ -46,8 +46,8 @@ const char* error_with_diagnostics::what() const noexcept {
 }
 
 std::exception_ptr detail::explained(const error_code& error, diagnostics why) {
-    // These errors are decided before an attempt: `why` is from an earlier attempt or empty.
-    if (error == errc::would_deadlock || error == boost::asio::error::operation_aborted) {
+    // It may have been stopped before its attempt: `why` is of an earlier one or empty.
+    if (error == boost::asio::error::operation_aborted) {
         why = {};
     }
     return std::make_exception_ptr(error_with_diagnostics(error, std::move(why)));

@@ -154,9 +154,6 @@ bool blocking_mutex::try_lock(entry how, wait_for limit, const std::stop_token& 
 }
 
 error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
-    if (manager_.on_own_thread()) {
-        return errc::would_deadlock;
-    }
     const blocking_wait wait(limit);
     state& mine = *state_;
     const auto refused = [&](errc error, const char* why) {
@@ -168,6 +165,10 @@ error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token
     for (;;) {
         {
             std::unique_lock lock(mine.guard);
+            if (manager_.on_own_thread()) {
+                return refused(
+                    errc::would_deadlock, "would deadlock: this is the manager's own thread");
+            }
             if (!mine.open_for(how) && mine.locked_here()) {
                 return refused(
                     errc::would_deadlock, "would deadlock: this thread has this mutex already");
