@@ -21,12 +21,6 @@ std::string_view to_string(promise what) noexcept {
     return names[static_cast<std::size_t>(what)];
 }
 
-void checker::fail(promise broken, nanos now, std::string text) {
-    if (!found_) {
-        found_ = violation{broken, now, std::move(text)};
-    }
-}
-
 std::size_t checker::takes(
     nanos now,
     unsigned client,
@@ -41,20 +35,13 @@ std::size_t checker::takes(
     state.actors.push_back(number);
     if (fencing != 0) {
         if (wanted_.order && fencing <= state.largest_token) {
-            fail(
-                promise::order,
-                now,
-                "c" + std::to_string(client) + " got the fencing token " + std::to_string(fencing)
-                    + " after " + std::to_string(state.largest_token));
+            const std::uint64_t before = state.largest_token;
+            fail(promise::order, now, "c{} got token {} after {}", client, fencing, before);
         }
         for (std::size_t i = 0; wanted_.unique && i < number; ++i) {
-            if (ownerships_[i].resource == resource && ownerships_[i].fencing == fencing) {
-                fail(
-                    promise::order,
-                    now,
-                    "c" + std::to_string(client) + " got the fencing token "
-                        + std::to_string(fencing) + " of c"
-                        + std::to_string(ownerships_[i].client));
+            const ownership& other = ownerships_[i];
+            if (other.resource == resource && other.fencing == fencing) {
+                fail(promise::order, now, "c{} got token {} of c{}", client, fencing, other.client);
             }
         }
         state.largest_token = std::max(state.largest_token, fencing);
@@ -71,11 +58,7 @@ void checker::pass_over(nanos now, unsigned client, unsigned resource) {
         }
         one.passed = one.client == client ? 0 : one.passed + 1;
         if (wanted_.passes != 0 && one.passed > wanted_.passes) {
-            fail(
-                promise::passes,
-                now,
-                "c" + std::to_string(one.client) + " was passed over " + std::to_string(one.passed)
-                    + " times");
+            fail(promise::passes, now, "c{} was passed over {} times", one.client, one.passed);
         }
     }
 }
@@ -84,20 +67,17 @@ void checker::acts_until(nanos now, std::size_t number, nanos until) {
     ownership& one = ownerships_[number];
     const std::vector<std::size_t>& actors = resources_[one.resource].actors;
     if (one.until <= now && until > now && std::ranges::find(actors, number) != actors.end()) {
-        fail(
-            promise::sane,
-            now,
-            "c" + std::to_string(one.client)
-                + " acts again on a lease that had ended: another owner may have held it since");
+        fail(promise::sane, now, "c{} acts again on a lease that had ended", one.client);
     }
     if (wanted_.yields != 0 && one.overtaken != no_time && until > one.until
         && until - wanted_.yields > one.overtaken) {
         fail(
             promise::exclusion,
             now,
-            "c" + std::to_string(one.client) + " is extended, but another owner has had resource "
-                + std::to_string(one.resource) + " since " + std::to_string(one.overtaken / us)
-                + " us");
+            "c{} is extended, but another owner has had resource {} since {} us",
+            one.client,
+            one.resource,
+            one.overtaken / us);
     }
     one.until = until;
     look(now, one.resource);
@@ -110,34 +90,31 @@ void checker::lets_go(nanos now, std::size_t number) {
 
 void checker::released(nanos now, std::size_t number) {
     const ownership& one = ownerships_[number];
-    const std::string who = "c" + std::to_string(one.client)
-                            + " got the result released for resource "
-                            + std::to_string(one.resource);
     if (one.lost) {
-        fail(promise::truth, now, who + " after it was signalled the loss");
+        fail(promise::truth, now, "c{} has released what it was told to have lost", one.client);
     }
-    for (std::size_t i = number + 1; wanted_.exclusion && i < ownerships_.size(); ++i) {
-        const ownership& other = ownerships_[i];
-        if (other.resource == one.resource && other.began < one.until && !may_meet(one, other)) {
-            fail(
-                promise::truth,
-                now,
-                who + ", but c" + std::to_string(other.client) + " had the lock before that");
-        }
-    }
+    require_none_since(now, number, one.until, "has released");
 }
 
 void checker::goes_on(nanos now, std::size_t number) {
+    require_none_since(now, number, no_time, "goes on with");
+}
+
+// Nobody else has had the lock since this ownership, up to that moment.
+void checker::require_none_since(
+    nanos now, std::size_t number, nanos until, std::string_view does) {
     const ownership& one = ownerships_[number];
     for (std::size_t i = number + 1; wanted_.exclusion && i < ownerships_.size(); ++i) {
         const ownership& other = ownerships_[i];
-        if (other.resource == one.resource && !may_meet(one, other)) {
+        if (other.resource == one.resource && other.began < until && !may_meet(one, other)) {
             fail(
                 promise::truth,
                 now,
-                "the lock of c" + std::to_string(one.client) + " on resource "
-                    + std::to_string(one.resource) + " goes on, but c"
-                    + std::to_string(other.client) + " has had it since");
+                "c{} {} resource {}, but c{} has had it since",
+                one.client,
+                does,
+                one.resource,
+                other.client);
         }
     }
 }
@@ -165,8 +142,10 @@ void checker::look(nanos now, unsigned resource) {
                 fail(
                     promise::exclusion,
                     now,
-                    "c" + std::to_string(other.client) + " and c" + std::to_string(one.client)
-                        + " both act as holders of resource " + std::to_string(resource));
+                    "c{} and c{} both act as holders of resource {}",
+                    other.client,
+                    one.client,
+                    resource);
             }
         }
     }
@@ -206,11 +185,7 @@ void checker::all_leave(unsigned client) {
 void checker::end_wait(unsigned client, unsigned number, nanos until) {
     for (const waiter& one : waiters_) {
         if (one.client == client && one.number == number && one.overtaken < until) {
-            fail(
-                promise::turn,
-                until,
-                "waiter " + std::to_string(number) + " of c" + std::to_string(client)
-                    + " was overtaken by a later waiter");
+            fail(promise::turn, until, "waiter {} of c{} was overtaken", number, client);
         }
     }
 }
@@ -230,31 +205,24 @@ void checker::write(nanos now, std::size_t number) {
             fail(
                 promise::store,
                 now,
-                "the store accepted a write of c" + std::to_string(writer.client) + " with token "
-                    + std::to_string(writer.fencing) + " after one of a newer owner");
+                "the store accepted a write of c{} with token {} after one of a newer owner",
+                writer.client,
+                writer.fencing);
         }
     }
     state.stored_owner = std::max(state.stored_owner, number + 1);
 }
 
-void checker::key_stays(nanos now, std::string_view where, nanos until, nanos bound) {
+void checker::key_stays(nanos now, unsigned master, nanos until, nanos bound) {
     if (wanted_.bounds && until > bound) {
-        fail(
-            promise::no_orphan,
-            now,
-            "a key on " + std::string(where) + " outlives the bound of its attempt"
-                + (until == no_time ? ": it never expires"
-                                    : " by " + std::to_string((until - bound) / us) + " us"));
+        const nanos by = until == no_time ? no_time : (until - bound) / us;
+        fail(promise::no_orphan, now, "a key on m{} outlives its bound by {} us", master, by);
     }
 }
 
 void checker::loss_told(nanos now, unsigned client, nanos late, bool was_paused) {
     if (late > 0 && !was_paused) {
-        fail(
-            promise::loss_told,
-            now,
-            "c" + std::to_string(client) + " gets the signal of a loss " + std::to_string(late / us)
-                + " us after its deadline");
+        fail(promise::loss_told, now, "c{} is signalled a loss {} us late", client, late / us);
     }
 }
 

@@ -5,6 +5,8 @@
 
 #include "plan.hpp"
 
+#include <fmt/format.h>
+
 namespace simulation {
 
 enum class promise : std::uint8_t {
@@ -69,7 +71,7 @@ public:
 
     /// Checks that a lock key expires within its bound: it was written and stays until `until`,
     /// unless it is removed earlier.
-    void key_stays(nanos now, std::string_view where, nanos until, nanos bound);
+    void key_stays(nanos now, unsigned master, nanos until, nanos bound);
 
     /// A loss is signalled to a client, this long after its deadline by its own clock.
     void loss_told(nanos now, unsigned client, nanos late, bool was_paused);
@@ -84,7 +86,16 @@ public:
     void all_leave(unsigned client);
     /// \}
 
-    void fail(promise broken, nanos now, std::string text);
+    template <typename... Parts>
+    void fail(
+        promise broken,
+        nanos now,
+        fmt::format_string<const Parts&...> line,
+        const Parts&... parts) {
+        if (!found_) {
+            found_ = violation{broken, now, fmt::format(line, parts...)};
+        }
+    }
 
     const std::optional<violation>& found() const noexcept { return found_; }
     /// Ownerships that overlapped, whether or not exclusion was demanded.
@@ -122,6 +133,7 @@ private:
         unsigned passed = 0; // by other clients
     };
 
+    void require_none_since(nanos now, std::size_t ownership, nanos until, std::string_view does);
     void pass_over(nanos now, unsigned client, unsigned resource);
     void look(nanos now, unsigned resource);
     static bool may_meet(const ownership& a, const ownership& b) noexcept;

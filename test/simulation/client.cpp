@@ -10,11 +10,10 @@ namespace simulation {
 namespace core = redlock::core;
 using std::chrono::milliseconds;
 
-client::client(unsigned number, surroundings& here, network& net, writes_under_way& writes)
+client::client(unsigned number, surroundings& here, network& net)
     : number_(number),
       here_(here),
       net_(net),
-      writes_(writes),
       mine_(here.what.clients[number]),
       random_(here.what.seed, 3000 + number),
       clock_(clock_base, mine_.rate_ppb) {
@@ -86,16 +85,17 @@ nanos client::end_of(const hold& mine) const noexcept {
     return here_.what.wrong == mistake::believes_until_told ? no_time : when(mine.deadline);
 }
 
-void client::note(std::string_view what) const {
-    here_.story.note(here_.now, "c" + std::to_string(number_), what);
-}
-
-void client::witness(std::string_view report, std::string_view of, std::int64_t value) const {
-    here_.count.witness(here_.now, number_, report);
-    here_.count.witness(value, number_, of);
+void client::witness(std::string_view report, std::string_view of, std::int64_t value) {
+    here_.witness(here_.now, number_, report);
+    here_.witness(value, number_, of);
 }
 
 void client::start() {
+    if (engine_ != nullptr && engine_->closing()) {
+        drop_engine();
+    } else {
+        crash(); // if the one before is still there
+    }
     ++incarnation_;
     flush_planned_ = false;
     wake_planned_ = no_time;
@@ -123,14 +123,6 @@ void client::crash() {
     deferred_.clear();
 }
 
-void client::retire() {
-    if (engine_ != nullptr && engine_->closing()) {
-        drop_engine();
-    } else {
-        crash(); // if the one before is still there
-    }
-}
-
 void client::drop_engine() {
     for (worker& one : workers_) {
         let_go(one);
@@ -140,7 +132,7 @@ void client::drop_engine() {
     for (std::size_t i = 0; i < links_.size(); ++i) {
         close(i);
     }
-    add_to(here_.count);
+    count();
     engine_.reset();
     ended_.clear();
     ++incarnation_;
@@ -154,10 +146,6 @@ void client::close() {
     }
 }
 
-void client::closed() {
-    tell("is closed");
-}
-
 void client::pause(nanos until, bool suspends) {
     tell("is {} until {} us", suspends ? "suspended" : "paused", until / us);
     if (suspends && here_.what.wrong == mistake::monotonic_clock && !paused()) {
@@ -169,17 +157,23 @@ void client::pause(nanos until, bool suspends) {
         }
     }
     paused_until_ = std::max(paused_until_, until);
-    here_.queue.push(paused_until_, event_kind::resume, number_);
+    here_.queue.push(paused_until_, [this] { resume(); });
 }
 
-std::vector<event> client::resume() {
+// What would have happened meanwhile does so in random order.
+void client::resume() {
+    if (paused()) {
+        return;
+    }
     resumed_at_ = here_.now;
     std::vector<event> missed = std::exchange(deferred_, {});
     for (std::size_t i = missed.size(); i > 1; --i) {
         std::swap(missed[i - 1], missed[random_.below(i)]);
     }
     tell("goes on");
-    return missed;
+    for (const event& each : missed) {
+        each.happens();
+    }
 }
 
 // The engine was called: what it wants is planned.
@@ -187,16 +181,15 @@ void client::after_call() {
     look_for_untold_losses();
     if (engine_->wants_write() && !flush_planned_) {
         flush_planned_ = true;
-        const nanos by = random_.between(0, here_.what.air.flush_max);
-        here_.queue.push(here_.now + by, event_kind::flush, number_, incarnation_);
+        later(here_.now + random_.between(0, here_.what.air.flush_max), [this] { flush(); });
     }
     for (std::size_t i = 0; !flush_planned_ && i < links_.size(); ++i) {
         if (!engine_->output(i).empty()) {
-            here_.judge.fail(
+            here_.fail(
                 promise::sane,
-                here_.now,
-                "c" + std::to_string(number_) + " has bytes for " + name_of(i)
-                    + " and did not request a write");
+                "c{} has bytes for {} and did not request a write",
+                number_,
+                name_of(i));
         }
     }
     const redlock::time_point due = engine_->next_due();
@@ -204,14 +197,14 @@ void client::after_call() {
         const nanos at = std::max(here_.now, when(due));
         if (at < wake_planned_) {
             wake_planned_ = at;
-            here_.queue.push(at, event_kind::wake, number_, incarnation_);
+            later(at, [this] { wake(); });
         }
     }
 }
 
-void client::wake(unsigned incarnation) {
-    if (incarnation != incarnation_ || engine_ == nullptr || here_.now < wake_planned_) {
-        return; // or another one was planned instead, which must not grow into two
+void client::wake() {
+    if (here_.now < wake_planned_) {
+        return; // another one was planned instead, which must not grow into two
     }
     wake_planned_ = no_time;
     if (engine_->next_due() <= now()) {
@@ -220,10 +213,7 @@ void client::wake(unsigned incarnation) {
     after_call();
 }
 
-void client::flush(unsigned incarnation) {
-    if (incarnation != incarnation_ || engine_ == nullptr) {
-        return;
-    }
+void client::flush() {
     flush_planned_ = false;
     for (std::size_t i = 0; i < links_.size(); ++i) {
         if (links_[i].up && !engine_->output(i).empty()) {
@@ -233,28 +223,17 @@ void client::flush(unsigned incarnation) {
     after_call();
 }
 
-void client::connected(connection_id id, bool accepted) {
-    if (!has(id)) {
-        return;
-    }
-    const unsigned place = net_.place_of(id);
+void client::connected(unsigned place, bool accepted) {
     accepted ? link_opened(place) : link_closed(place, "connection refused");
     after_call();
 }
 
-void client::bytes(connection_id id) {
-    const std::string arrived = has(id) ? net_.take(id) : std::string();
-    if (!arrived.empty()) {
-        engine_->received(net_.place_of(id), arrived, now());
-        after_call();
-    }
+void client::arrived(unsigned place, std::string bytes) {
+    engine_->received(place, bytes, now());
+    after_call();
 }
 
-void client::hung_up(connection_id id) {
-    if (!has(id) || !net_.hang_up(id)) {
-        return;
-    }
-    const unsigned place = net_.place_of(id);
+void client::hung_up(unsigned place) {
     tell("finds the connection to {} closed", name_of(place));
     link_closed(place, "connection reset by peer");
     after_call();
@@ -263,6 +242,7 @@ void client::hung_up(connection_id id) {
 void client::open(std::size_t link) {
     const std::size_t masters = links_.size() / 2;
     links_[link].id = net_.open(
+        *this,
         number_,
         static_cast<unsigned>(link),
         static_cast<unsigned>(link % masters),
@@ -334,12 +314,12 @@ void client::look_for_idle_waiters() {
             one.idle_since = std::max(one.idle_since, net_.asked_at(number_, key));
         }
         if (here_.now - one.idle_since > here_.what.attempt_within) {
-            here_.judge.fail(
+            here_.fail(
                 promise::attempt,
-                here_.now,
-                "c" + std::to_string(number_) + " has not tried to acquire the free lock "
-                    + std::to_string(one.now.resource) + " since "
-                    + std::to_string(one.idle_since / us) + " us");
+                "c{} has not tried to acquire the free lock {} since {} us",
+                number_,
+                one.now.resource,
+                one.idle_since / us);
         }
     }
 }

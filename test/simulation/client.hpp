@@ -8,12 +8,7 @@
 #include "network.hpp"
 #include "support/engine_host.hpp"
 
-#include <fmt/format.h>
-
 namespace simulation {
-
-/// Writes in flight to the fenced store, by the number in their events.
-using writes_under_way = std::vector<std::size_t>; // of ownerships
 
 /// Value of a client's clock when the run starts.
 inline constexpr nanos clock_base = 1'000'000 * sec;
@@ -25,47 +20,29 @@ inline constexpr nanos loss_tolerance = us;
 /// The resources of an operation, in order and none twice, as the engine wants them.
 std::vector<unsigned> resources_of(const op& what);
 
-class client final : private redlock::test::engine_host {
+class client final : private redlock::test::engine_host, private connection_user {
 public:
-    client(unsigned number, surroundings& here, network& net, writes_under_way& writes);
+    client(unsigned number, surroundings& here, network& net);
 
     /// \name Life of the process
     /// \{
+    /// Destroys a closed manager, of which holders whose loss it signalled may still act.
     void start();
     void crash();
     void close();
-    /// Destroys a closed manager. Holders whose loss it signalled may still act.
-    void retire();
     void pause(nanos until, bool suspends);
     bool paused() const noexcept { return here_.now < paused_until_; }
-    void defer(const event& what) { deferred_.push_back(what); }
-    /// Returns the deferred events in random order.
-    std::vector<event> resume();
+    void defer(event what) { deferred_.push_back(std::move(what)); }
     bool running() const noexcept { return engine_ != nullptr && !engine_->closing(); }
     /// \}
 
-    /// \name Events
-    /// \{
-    void connected(connection_id, bool accepted);
-    void bytes(connection_id);
-    void hung_up(connection_id);
-    void wake(unsigned incarnation);
-    void flush(unsigned incarnation);
-    void next_op(unsigned worker, unsigned incarnation);
-    void end_op(unsigned worker, unsigned hold);
-    void stop(unsigned which);
-    void extend(unsigned worker, unsigned hold);
-    void downgrade(unsigned worker, unsigned hold);
-    void cancel(unsigned worker, unsigned cookie);
     /// Checks that no waiter leaves a free lock without an attempt for too long.
     void look_for_idle_waiters();
-    /// \}
 
     /// \name The end
     /// \{
     /// Releases all locks. A worker that waits without a limit continues to wait for its last lock.
     void begin_finals();
-    bool may_wait_forever() const noexcept;
     bool waits() const noexcept;
     /// Makes each other worker acquire one last lock, without a time limit.
     void take_last();
@@ -74,8 +51,8 @@ public:
     /// What is left over in the engine; empty if nothing.
     std::string leftovers() const;
     bool has_closed() const noexcept { return engine_ == nullptr || engine_->closed_down(); }
-    /// Adds what the engine counted.
-    void add_to(figures&) const;
+    /// Adds what the engine counted to the figures of the run.
+    void count();
     /// \}
 
 private:
@@ -129,8 +106,8 @@ private:
         return static_cast<unsigned char>(random_.next() >> 56U);
     }
     void token_drawn(std::string hex) override { net_.note_attempt(std::move(hex), here_.now); }
-    bool logs(redlock::log_level) const override { return static_cast<bool>(here_.story); }
-    void log(redlock::log_level, std::string_view line) override { note(line); }
+    bool logs(redlock::log_level) const override { return here_.story != nullptr; }
+    void log(redlock::log_level, std::string_view line) override { tell("{}", line); }
     void
     acquired(const redlock::core::acquire_call& done, const redlock::core::claim& lease) override;
     void not_acquired(const redlock::core::acquire_call& done) override;
@@ -139,7 +116,11 @@ private:
     void extended(const redlock::core::claim& lease, std::optional<redlock::errc> error) override;
     void removed(const redlock::core::claim& lease, redlock::release_result result) override;
     void queried(std::uint64_t, redlock::lock_status&&) override {}
-    void closed() override;
+    void closed() override { tell("is closed"); }
+
+    void connected(unsigned place, bool accepted) override;
+    void arrived(unsigned place, std::string bytes) override;
+    void hung_up(unsigned place) override;
 
     redlock::core::settings settings() const;
     std::optional<redlock::core::member_change> change() const;
@@ -150,6 +131,16 @@ private:
     nanos when(redlock::time_point moment) const noexcept;
     nanos end_of(const hold& mine) const noexcept;
     void after_call();
+    void wake();
+    void flush();
+    void resume();
+    void next_op(unsigned worker);
+    void end_op(unsigned worker, unsigned hold);
+    void stop(std::size_t which);
+    void extend(unsigned worker, unsigned hold);
+    void downgrade(unsigned worker, unsigned hold);
+    void cancel(unsigned worker, unsigned cookie);
+    bool may_wait_forever() const noexcept;
     void begin(unsigned number);
     std::string token_for(worker& one);
     void plan_next(unsigned number);
@@ -161,26 +152,28 @@ private:
     std::vector<std::string> keys_of(const op&) const;
     bool is_free(const op&, const redlock::health& seen) const;
     std::string name_of(std::size_t place) const;
-    /// Whether the engine has this connection.
-    bool has(connection_id id) const {
-        return engine_ != nullptr && links_[net_.place_of(id)].id == id;
-    }
     worker* holder_of(redlock::core::handle<redlock::core::claim> claim);
     worker* owner_of(std::uint64_t cookie);
-    void note(std::string_view what) const;
     /// Adds a report of the engine to the digest of the run.
-    void witness(std::string_view report, std::string_view of, std::int64_t value) const;
+    void witness(std::string_view report, std::string_view of, std::int64_t value);
     template <typename... Parts>
-    void tell(fmt::format_string<const Parts&...> line, const Parts&... parts) const {
-        if (here_.story) {
-            note(fmt::format(line, parts...));
-        }
+    void tell(fmt::format_string<const Parts&...> line, const Parts&... parts) {
+        here_.note("c" + std::to_string(number_), line, parts...);
+    }
+    /// An event of the process; it does not outlive that.
+    template <typename F>
+    void later(nanos at, F happens) {
+        const auto alive = [this, incarnation = incarnation_, happens] {
+            if (incarnation == incarnation_ && engine_ != nullptr) {
+                happens();
+            }
+        };
+        here_.queue.push(at, alive, number_);
     }
 
     unsigned number_;
     surroundings& here_;
     network& net_;
-    writes_under_way& writes_;
     const client_plan& mine_;
     generator random_;
     skewed_clock clock_;

@@ -55,28 +55,27 @@ void client::plan_next(unsigned number) {
     const bool more = !one.last && one.next < one.ops->size();
     if (more || one.last) {
         const nanos think = one.last ? random_.between(0, ms) : (*one.ops)[one.next].think;
-        here_.queue.push(here_.now + think, event_kind::next_op, number_, number, incarnation_);
+        later(here_.now + think, [this, number] { next_op(number); });
     }
 }
 
-void client::next_op(unsigned number, unsigned incarnation) {
-    if (incarnation != incarnation_ || !running() || workers_[number].doing != activity::idle
-        || workers_[number].done || (workers_[number].last && !may_take_last_)) {
+void client::next_op(unsigned number) {
+    worker& one = workers_[number];
+    if (!running() || one.doing != activity::idle || one.done || (one.last && !may_take_last_)) {
         return;
     }
-    worker& one = workers_[number];
     if (one.last) {
-        const op* const like = one.ops->empty() ? nullptr : &one.ops->front();
-        one.now = {};
-        one.now.resource = like == nullptr ? 0 : like->resource;
-        one.now.slots = like == nullptr ? 0 : like->slots;
-        one.now.wants = like == nullptr ? 1 : like->wants;
-        one.now.fences = like != nullptr && like->fences;
-        one.now.how = like == nullptr ? taking::one : like->how;
-        one.now.with = like == nullptr ? one.now.with : like->with;
-        one.now.ttl_ms = here_.what.ttl_limit_ms();
-        one.now.wait_ms = -1;
-        one.now.hold = ms;
+        const op like = one.ops->empty() ? op() : one.ops->front();
+        one.now = {
+            .resource = like.resource,
+            .wants = like.wants,
+            .slots = like.slots,
+            .how = like.how,
+            .with = like.with,
+            .ttl_ms = here_.what.ttl_limit_ms(),
+            .wait_ms = -1,
+            .fences = like.fences,
+            .hold = ms};
     } else if (one.next < one.ops->size()) {
         one.now = (*one.ops)[one.next++];
     } else {
@@ -130,8 +129,9 @@ void client::begin(unsigned number) {
     }
     one.wanted = engine_->acquire(request, now());
     if (one.now.cancel_after != no_time) {
-        here_.queue.push(
-            here_.now + one.now.cancel_after, event_kind::cancel, number_, number, one.cookie);
+        later(here_.now + one.now.cancel_after, [this, number, cookie = one.cookie] {
+            cancel(number, cookie);
+        });
     }
     after_call();
 }
@@ -171,7 +171,7 @@ std::string client::token_for(worker& one) {
 client::worker* client::owner_of(std::uint64_t cookie) {
     worker& one = workers_[cookie & 255U];
     if (one.cookie != cookie >> 8U || one.doing != activity::waiting) {
-        here_.judge.fail(promise::sane, here_.now, "an unknown acquire has a result");
+        here_.fail(promise::sane, "an unknown acquire has a result");
         return nullptr;
     }
     return &one;
@@ -202,10 +202,7 @@ void client::acquired(const core::acquire_call& done, const core::claim& lease) 
     }
     const auto needed = std::max(done.options.min_validity, done.options.stop_margin);
     if (lease.deadline() - now() <= needed || (fencing != 0) != done.options.fencing) {
-        here_.judge.fail(
-            promise::sane,
-            here_.now,
-            "c" + std::to_string(number_) + " got a lease that differs from its request");
+        here_.fail(promise::sane, "c{} got a lease that differs from its request", number_);
     }
     if (one->last) {
         here_.count.longest_wait =
@@ -213,7 +210,7 @@ void client::acquired(const core::acquire_call& done, const core::claim& lease) 
     }
     if (lease.is_slot()
         && (lease.slots().back() >= one->now.slots || lease.slots().size() != one->now.wants)) {
-        here_.judge.fail(promise::sane, here_.now, "an unknown request got slots");
+        here_.fail(promise::sane, "an unknown request got slots");
         return;
     }
     // A plan has locks or slots: to the judge a slot is a resource, its number says which.
@@ -252,23 +249,21 @@ void client::acquired(const core::acquire_call& done, const core::claim& lease) 
         when(lease.deadline()) / us,
         fencing == 0 ? "" : ", token " + std::to_string(fencing));
     if (one->now.end != op::ending::keep) {
-        here_.queue.push(here_.now + one->now.hold, event_kind::end_op, number_, number, name);
+        later(here_.now + one->now.hold, [this, number, name] { end_op(number, name); });
     }
     if (one->now.downgrade_after != no_time) {
-        here_.queue.push(
-            here_.now + one->now.downgrade_after, event_kind::downgrade, number_, number, name);
+        later(here_.now + one->now.downgrade_after, [this, number, name] {
+            downgrade(number, name);
+        });
     }
     for (const nanos after : one->now.extend_after) {
-        here_.queue.push(here_.now + after, event_kind::extend, number_, number, name);
+        later(here_.now + after, [this, number, name] { extend(number, name); });
     }
     for (const nanos after : one->now.write_after) {
-        if (fencing != 0) {
-            for (const std::size_t each : one->held.ownerships) {
+        for (const std::size_t each : one->held.ownerships) {
+            if (fencing != 0) {
                 here_.queue.push(
-                    here_.now + after,
-                    event_kind::write,
-                    static_cast<std::uint32_t>(writes_.size()));
-                writes_.push_back(each);
+                    here_.now + after, [this, each] { here_.judge.write(here_.now, each); });
             }
         }
     }
@@ -299,8 +294,7 @@ void client::lease_changed(const core::claim& lease) {
     }
     hold& mine = one->held;
     if (mine.until <= now() && lease.held_until() > now()) {
-        here_.judge.fail(
-            promise::sane, here_.now, "c" + std::to_string(number_) + " holds a lost lock again");
+        here_.fail(promise::sane, "c{} holds a lost lock again", number_);
     }
     if (mine.changed != here_.now) {
         mine.until_before = mine.until;
@@ -318,7 +312,7 @@ void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
     ++here_.count.lost;
     worker* const one = holder_of(lease.self);
     if (one == nullptr || !one->held.open) {
-        here_.judge.fail(promise::sane, here_.now, "an unknown lease was lost");
+        here_.fail(promise::sane, "an unknown lease was lost");
         return;
     }
     // If this very event moved the deadline into the past, nothing is late.
@@ -345,9 +339,8 @@ void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
     if (stops || one->now.after_loss == op::obedience::later) {
         here_.queue.push(
             here_.now + (stops ? 0 : one->now.lingers),
-            event_kind::stop,
-            number_,
-            static_cast<std::uint32_t>(lost_.size()));
+            [this, which = lost_.size()] { stop(which); },
+            number_);
     }
     lost_.push_back({mine.ownerships, mine.claim, incarnation_});
     mine.open = false;
@@ -372,7 +365,7 @@ void client::removed(const core::claim& lease, redlock::release_result result) {
     }
     const auto mine = std::ranges::find(ended_, lease.self, &ended_hold::claim);
     if (mine == ended_.end()) {
-        here_.judge.fail(promise::sane, here_.now, "a lease was removed before its end");
+        here_.fail(promise::sane, "a lease was removed before its end");
         return;
     }
     if (result == redlock::release_result::released) {
@@ -396,8 +389,8 @@ void client::lets_go(const std::vector<std::size_t>& ownerships) {
 }
 
 // A holder whose loss was signalled stops acting, and reports it.
-void client::stop(unsigned which) {
-    if (which >= lost_.size() || lost_[which].ownerships.empty()) {
+void client::stop(std::size_t which) {
+    if (lost_[which].ownerships.empty()) {
         return; // its process is gone
     }
     const lost_hold one = std::exchange(lost_[which], {});
@@ -418,7 +411,7 @@ void client::let_go(worker& one) {
 
 void client::end_op(unsigned number, unsigned name) {
     worker& one = workers_[number];
-    if (engine_ == nullptr || one.holds != name || !one.held.open) {
+    if (one.holds != name || !one.held.open) {
         return;
     }
     one.doing = activity::idle;
@@ -453,7 +446,7 @@ void client::end_op(unsigned number, unsigned name) {
 
 void client::extend(unsigned number, unsigned name) {
     const worker& one = workers_[number];
-    if (engine_ == nullptr || one.holds != name || !one.held.open) {
+    if (one.holds != name || !one.held.open) {
         return;
     }
     tell("extends by {} ms", one.now.extend_ttl_ms);
@@ -464,8 +457,7 @@ void client::extend(unsigned number, unsigned name) {
 // From the call on it only reads.
 void client::downgrade(unsigned number, unsigned name) {
     const worker& one = workers_[number];
-    if (engine_ == nullptr || one.holds != name || !one.held.open
-        || !engine_->may_downgrade(one.held.claim)) {
+    if (one.holds != name || !one.held.open || !engine_->may_downgrade(one.held.claim)) {
         return;
     }
     tell("downgrades r{}", one.now.resource);
@@ -476,7 +468,7 @@ void client::downgrade(unsigned number, unsigned name) {
 
 void client::cancel(unsigned number, unsigned cookie) {
     const worker& one = workers_[number];
-    if (engine_ == nullptr || one.cookie != cookie || one.doing != activity::waiting) {
+    if (one.cookie != cookie || one.doing != activity::waiting) {
         return;
     }
     tell("cancels");
@@ -554,11 +546,11 @@ std::string client::leftovers() const {
            + " subscriptions";
 }
 
-void client::add_to(figures& sum) const {
+void client::count() {
     if (engine_ != nullptr) {
         const redlock::metrics counted = engine_->count();
-        sum.attempts += counted.attempts;
-        sum.local_handoffs += counted.local_handoffs;
+        here_.count.attempts += counted.attempts;
+        here_.count.local_handoffs += counted.local_handoffs;
     }
 }
 

@@ -5,14 +5,12 @@
 #include "plan.hpp"
 
 #include <array>
-#include <string_view>
 
 namespace simulation {
 
 struct figures {
     std::uint64_t seeds = 0;
     nanos simulated = 0;
-    std::uint64_t events = 0;
     std::uint64_t commands = 0;
     std::uint64_t attempts = 0;
     std::uint64_t acquired = 0;
@@ -30,13 +28,10 @@ struct figures {
     std::uint64_t overlaps = 0;   // two acting holders at once, even where that is allowed
     std::uint64_t inversions = 0; // writes of an older owner, accepted after a newer one's
     std::uint64_t violations = 0;
-    std::uint64_t digest = 0; // of all that `witness` was called with, in order
+    std::uint64_t digest = 0; // of the wire and the reports; the same for seeds in any order
     std::array<std::uint64_t, fault_kinds> faults{};
 
-    /// Adds bytes that a client wrote, or a report of its engine, to the digest of this run.
-    void witness(nanos at, std::uint64_t origin, std::string_view what) noexcept;
-    void add(const figures&) noexcept;
-    /// One line.
+    /// A few lines.
     std::string describe() const;
 };
 

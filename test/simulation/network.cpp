@@ -1,10 +1,13 @@
 #include "network.hpp"
 
 #include "core/bytes/guarded_scripts.hpp"
+#include "core/bytes/heal_scripts.hpp"
 #include "core/bytes/keys.hpp"
+#include "core/bytes/scripts.hpp"
 #include "core/masters/member_list.hpp"
 
 #include <charconv>
+#include <cstring>
 
 namespace simulation {
 
@@ -13,19 +16,28 @@ namespace {
 // Masters' wall clocks show a date; zero would hide mistakes.
 constexpr nanos wall_base = 1'700'000'000 * sec;
 constexpr std::size_t token_size = 40;
+
+// How long another server has been up that takes a dead master's place.
+constexpr std::int64_t long_ago_us = 1000 * sec / us;
+
 bool matches(int wanted, unsigned given) noexcept {
     return wanted < 0 || static_cast<unsigned>(wanted) == given;
 }
 
 } // namespace
 
+struct lock_key {
+    std::string_view name;       // of a reader's entry that of the readers
+    std::int64_t before_ms = -1; // until when it stayed with the token before the command
+};
+
 // Of a command that may set a lock: its keys, the token and the ttl.
 struct lock_write {
-    std::vector<std::string_view> keys; // of a reader's entry that of the readers
+    std::vector<lock_key> keys;
     std::string_view token;
     std::int64_t ttl_ms = 0;
     bool guarded = false;  // it carries a moment after which it does nothing
-    bool acquires = false; // and that is the end of its attempt
+    bool acquires = false; // ... which is the end of its attempt
 };
 
 namespace {
@@ -38,7 +50,11 @@ std::int64_t number_in(std::string_view text) noexcept {
 
 std::optional<lock_write> lock_write_in(server::words words) {
     if (words.size() >= 6 && words[0] == "SET") {
-        return lock_write{{words[1]}, words[2], number_in(words.back())};
+        return lock_write{
+            .keys = {{words[1]}},
+            .token = words[2],
+            .ttl_ms = number_in(words.back()),
+            .acquires = true};
     }
     if (words.size() <= 4 || !words[0].starts_with("EVAL")) {
         return std::nullopt;
@@ -50,19 +66,19 @@ std::optional<lock_write> lock_write_in(server::words words) {
     const server::words keys = words.subspan(3, count);
     const std::size_t arguments = words.size() - 3 - count;
     lock_write out{
-        .keys = {keys[0]}, .token = words[3 + count], .ttl_ms = number_in(words[4 + count])};
+        .keys = {{keys[0]}}, .token = words[3 + count], .ttl_ms = number_in(words[4 + count])};
     const auto has_readers = [&](std::size_t at) {
         return keys.size() > at && keys[at].ends_with(":readers");
     };
     if (has_readers(1)) { // acquire, extend, release
-        out.keys.push_back(keys[1]);
+        out.keys.push_back({keys[1]});
         out.guarded = count > 2;
         out.acquires = count == 4;
     } else if (keys.size() == 4 && keys[3].ends_with(":intent")) {
         out.guarded = out.acquires = true;
     } else {
         for (std::size_t i = 2; i + 1 < count; i += 2) {
-            out.keys.push_back(keys[i]);
+            out.keys.push_back({keys[i]});
         }
         out.guarded = count > 1 && count % 2 == 1;
         out.acquires = arguments == 8;
@@ -94,13 +110,34 @@ std::vector<lock_write> lock_writes_in(server::words words) {
     const std::size_t first_counter = acquires ? 2 * (keys_each - 1) : 0;
     for (std::size_t i = 0; i < locks.size() / keys_each; ++i) {
         found.push_back(
-            {.keys = {locks[i * keys_each]},
+            {.keys = {{locks[i * keys_each]}},
              .token = arguments[1 + records + first_counter + i],
              .ttl_ms = number_in(arguments[0]),
              .guarded = !plain,
              .acquires = acquires});
     }
     return found;
+}
+
+// A command in one line, its script by name.
+std::string describe(server::words words) {
+    static const std::vector<std::pair<std::string_view, const redlock::core::script*>> scripts{
+        {"compare_and_extend_each", &redlock::core::compare_and_extend_each},
+        {"HANDSHAKE", &redlock::core::guarded_handshake},
+        {"ACQUIRE", &redlock::core::guarded_acquire},
+        {"RAISE", &redlock::core::guarded_raise},
+        {"EXTEND", &redlock::core::guarded_extend},
+        {"HEAL", &redlock::core::guarded_heal},
+        {"RELEASE", &redlock::core::guarded_release}};
+    std::string out;
+    for (std::string_view word : words) {
+        for (const auto& [name, script] : scripts) {
+            word = word == script->text || word == script->sha1 ? name : word;
+        }
+        // Tokens and run ids are distinguished by their first digits.
+        out += (out.empty() ? "" : " ") + std::string(word.substr(0, word.size() < 40 ? 40 : 8));
+    }
+    return out;
 }
 
 // The final list in the records of a quorum that was founded.
@@ -114,14 +151,28 @@ std::string list_of_members(const plan& what) {
 
 } // namespace
 
+void surroundings::witness(nanos at, std::uint64_t origin, std::string_view text) noexcept {
+    const auto mix = [this](std::uint64_t value) { digest = generator(digest ^ value).next(); };
+    mix(static_cast<std::uint64_t>(at));
+    mix(origin);
+    mix(text.size());
+    while (!text.empty()) {
+        std::uint64_t word = 0;
+        const std::size_t taken = std::min(text.size(), sizeof word);
+        std::memcpy(&word, text.data(), taken);
+        mix(word);
+        text.remove_prefix(taken);
+    }
+}
+
 network::network(surroundings& here, lua_machine& lua) : here_(here) {
     const plan& what = here.what;
-    for (std::size_t i = 0; i < what.masters.size(); ++i) {
+    masters_.reserve(what.masters.size()); // stable addresses
+    for (unsigned i = 0; i < what.masters.size(); ++i) {
         const master_plan& one = what.masters[i];
-        masters_.push_back(
-            {server(lua), {}, skewed_clock(wall_base + one.offset_us * us, one.rate_ppb)});
-        master& made = masters_.back();
-        made.process.run_id = new_run_id(static_cast<unsigned>(i));
+        master& made = masters_.emplace_back(
+            master{i, server(lua), skewed_clock(wall_base + one.offset_us * us, one.rate_ppb)});
+        made.process.run_id = new_run_id(made);
         made.process.started_us = made.wall_us(0) - one.age / us;
         made.process.declared_keys_only = true;
         // The quorum has been in use for as long.
@@ -130,8 +181,8 @@ network::network(surroundings& here, lua_machine& lua) : here_(here) {
             + (what.founded && i < what.first_members()
                    ? std::string(32, '0') + list_of_members(what)
                    : "0");
-        made.process.tell = [this, i](std::string_view channel, std::string_view text) {
-            return publish(static_cast<unsigned>(i), channel, text);
+        made.process.tell = [this, &made](std::string_view channel, std::string_view text) {
+            return publish(made, channel, text);
         };
     }
     for (std::size_t i = 0; i < what.clients.size() * what.masters.size(); ++i) {
@@ -140,8 +191,8 @@ network::network(surroundings& here, lua_machine& lua) : here_(here) {
     }
 }
 
-std::string network::new_run_id(unsigned number) {
-    generator random(here_.what.seed, 2000 + 64 * number + masters_[number].boots++);
+std::string network::new_run_id(master& one) {
+    generator random(here_.what.seed, 2000 + 64 * one.number + one.boots++);
     std::string id;
     for (std::size_t i = 0; i < 40; ++i) {
         id += "0123456789abcdef"[random.below(16)];
@@ -158,35 +209,36 @@ nanos network::delay(link& way) {
     return way.random.between(air.delay_min, air.delay_max);
 }
 
-connection_id network::open(unsigned client, unsigned place, unsigned master, wire kind) {
+connection_id
+network::open(connection_user& user, unsigned client, unsigned place, unsigned master, wire kind) {
     const auto id = static_cast<connection_id>(connections_.size());
     connection& made = connections_.emplace_back();
+    made.user = &user;
     made.client = client;
     made.place = place;
     made.master = master;
     made.kind = kind;
     const nanos there = delay(link_of(made));
-    here_.queue.push(here_.now + there, event_kind::connect, id);
+    here_.queue.push(
+        here_.now + there, [this, id] { connect(id); }, client);
     return id;
 }
 
-network::reception network::connect(connection_id id) {
+void network::connect(connection_id id) {
     connection& one = connections_[id];
     if (one.client_gone) {
-        return reception::nothing;
+        return;
     }
     link& way = link_of(one);
-    if (way.blocked_there != 0 || way.blocked_back != 0) {
+    if (way.blocked_there != 0 || way.blocked_back != 0) { // a black hole: the kernel tries again
+        const nanos after = way.random.between(20 * ms, 100 * ms);
         here_.queue.push(
-            here_.now + way.random.between(20 * ms, 100 * ms), event_kind::connect, id);
-        return reception::nothing; // a black hole; the kernel tries again
+            here_.now + after, [this, id] { connect(id); }, one.client);
+        return;
     }
-    if (way.refused != 0 || masters_[one.master].down != 0) {
-        one.client_gone = one.server_gone = true;
-        return reception::refused;
-    }
-    one.accepted = true;
-    return reception::accepted;
+    one.accepted = way.refused == 0 && masters_[one.master].down == 0;
+    one.client_gone = one.server_gone = !one.accepted;
+    one.user->connected(one.place, one.accepted);
 }
 
 void network::leave(connection_id id) {
@@ -215,7 +267,7 @@ void network::scatter(connection& one, connection_id id, bool late, nanos late_m
         const nanos by = link_of(one).random.between(0, late_max);
         for (std::size_t i = one.there.head; i < one.there.chunks.size(); ++i) {
             one.there.chunks[i].at += by;
-            here_.queue.push(one.there.chunks[i].at, event_kind::arrive_there, id);
+            expect_there(id, one.there.chunks[i].at);
         }
         one.there.last += by;
     }
@@ -223,7 +275,7 @@ void network::scatter(connection& one, connection_id id, bool late, nanos late_m
 
 void network::send(connection_id id, std::string bytes) {
     connection& one = connections_[id];
-    here_.count.witness(here_.now, id, bytes);
+    here_.witness(here_.now, id, bytes);
     link& way = link_of(one);
     nanos at = std::max(one.there.last, here_.now + delay(way));
     const auto text = bytes.find("born + q, now, e}"); // of a handshake, or of the look before it
@@ -231,14 +283,28 @@ void network::send(connection_id id, std::string bytes) {
         const auto begin = bytes.rfind('*', bytes.rfind("\r\n$4\r\nEVAL\r\n", text));
         if (begin != 0) { // INFO comes before it
             one.there.chunks.push_back({at, bytes.substr(0, begin)});
-            here_.queue.push(at, event_kind::arrive_there, id);
+            expect_there(id, at);
             bytes.erase(0, begin);
         }
         at += way.random.between(0, way.slow_handshakes);
     }
     one.there.last = at;
     one.there.chunks.push_back({at, std::move(bytes)});
-    here_.queue.push(at, event_kind::arrive_there, id);
+    expect_there(id, at);
+}
+
+void network::expect_there(connection_id id, nanos at) {
+    here_.queue.push(at, [this, id] { arrive_there(id); });
+}
+
+void network::expect_back(connection_id id, nanos at) {
+    here_.queue.push(
+        at, [this, id] { arrive_back(id); }, connections_[id].client);
+}
+
+void network::expect_hang_up(connection_id id, nanos after) {
+    here_.queue.push(
+        here_.now + after, [this, id] { hang_up(id); }, connections_[id].client);
 }
 
 void network::arrive_there(connection_id id) {
@@ -269,23 +335,29 @@ void network::execute(connection& one, connection_id id, const chunk& what) {
             }
             said = confirmed->back();
         } else {
-            const std::vector<std::int64_t> before = expiries_of(one.master, words_);
+            std::vector<lock_write> writes = lock_writes_in(words_);
+            for (lock_write& each : writes) {
+                for (lock_key& key : each.keys) {
+                    key.before_ms = expiry_of(there, key.name, each.token);
+                }
+            }
             said = there.process.execute(words_, there.wall_us(here_.now));
             said.encode(replies_);
-            check_keys(one.master, words_, before);
-            note_asked(one.client, words_);
-        }
-        if (here_.story && words_[0] != "INFO") {
-            std::string text = said.describe();
-            for (char& c : text) {
-                c = c == '\n' ? ' ' : c;
+            for (const lock_write& each : writes) {
+                check_keys(there, each);
+                note_asked(one.client, each);
             }
-            here_.story.note(
-                here_.now,
+        }
+        if (here_.story != nullptr && words_[0] != "INFO") {
+            std::string text = said.describe();
+            std::ranges::replace(text, '\n', ' ');
+            here_.note(
                 "m" + std::to_string(one.master),
-                "c" + std::to_string(one.client) + ": " + describe_command(words_) + " -> "
-                    + text.substr(0, 60)
-                    + (one.client_gone || one.replies_lost ? "   (the reply is lost)" : ""));
+                "c{}: {} -> {:.60}{}",
+                one.client,
+                describe(words_),
+                text,
+                one.client_gone || one.replies_lost ? "   (the reply is lost)" : "");
         }
     }
     one.input.erase(0, at);
@@ -302,14 +374,14 @@ void network::send_back(connection_id id, std::string bytes) {
     const nanos arrives = std::max(one.back.last, here_.now + delay(link_of(one)));
     one.back.last = arrives;
     one.back.chunks.push_back({arrives, std::move(bytes)});
-    here_.queue.push(arrives, event_kind::arrive_back, id);
+    expect_back(id, arrives);
 }
 
 // To each listener by itself, and not to each: what listens to a channel may miss what is said.
-std::int64_t network::publish(unsigned master, std::string_view channel, std::string_view text) {
+std::int64_t network::publish(master& from, std::string_view channel, std::string_view text) {
     std::string bytes;
     message(channel, text).encode(bytes);
-    const std::vector<audience::listener> listeners = masters_[master].listeners.of(channel);
+    const std::vector<audience::listener> listeners = from.listeners.of(channel);
     for (const audience::listener id : listeners) {
         const unsigned lost = here_.what.air.lost_pushes_percent;
         if (lost != 0 && link_of(connections_[id]).random.percent(lost)) {
@@ -322,36 +394,32 @@ std::int64_t network::publish(unsigned master, std::string_view channel, std::st
     return static_cast<std::int64_t>(listeners.size());
 }
 
-std::string network::take(connection_id id) {
+void network::arrive_back(connection_id id) {
     connection& one = connections_[id];
-    std::string bytes;
     if (one.client_gone || link_of(one).blocked_back != 0) {
-        return bytes;
+        return;
     }
+    std::string bytes;
     while (one.back.ready(here_.now)) {
         bytes += one.back.chunks[one.back.head++].bytes;
     }
-    return bytes;
+    if (!bytes.empty()) {
+        one.user->arrived(one.place, std::move(bytes));
+    }
 }
 
-bool network::hang_up(connection_id id) {
+// The client is notified of the break; if it is partitioned, later.
+void network::hang_up(connection_id id) {
     connection& one = connections_[id];
     if (one.client_gone) {
-        return false;
+        return;
     }
     if (link_of(one).blocked_back != 0) {
-        here_.queue.push(
-            here_.now + link_of(one).random.between(ms, 20 * ms), event_kind::hang_up, id);
-        return false;
+        expect_hang_up(id, link_of(one).random.between(ms, 20 * ms));
+        return;
     }
     one.client_gone = true;
-    return true;
-}
-
-// Something that was in the way is gone.
-void network::retry(connection_id id) {
-    here_.queue.push(here_.now, event_kind::arrive_there, id);
-    here_.queue.push(here_.now, event_kind::arrive_back, id);
+    one.user->hung_up(one.place);
 }
 
 template <typename F>
@@ -367,34 +435,133 @@ void network::for_links(const fault& what, F change) {
     }
 }
 
+template <typename F>
+void network::for_masters(int which, F change) {
+    for (master& one : masters_) {
+        if (matches(which, one.number)) {
+            change(one);
+        }
+    }
+}
+
 bool network::concerns(const fault& what, const connection& one) const noexcept {
     return matches(what.client, one.client) && matches(what.master, one.master)
            && what.cuts(one.kind);
 }
 
-void network::partition(const fault& what, bool begins) {
-    const auto change = [&](unsigned& count) { begins ? ++count : --count; };
-    for_links(what, [&](link& way) {
-        if ((what.amount & 1) != 0) {
-            change(way.blocked_there);
+void network::change(const fault& what, bool begins) {
+    const auto count = [&](unsigned& number) { begins ? ++number : --number; };
+    const auto all_execute = [&](std::initializer_list<std::string_view> words) {
+        for_masters(what.master, [&](master& one) { say(one, words); });
+    };
+    switch (what.kind) {
+    case fault_kind::partition:
+        for_links(what, [&](link& way) {
+            if ((what.amount & 1) != 0) {
+                count(way.blocked_there);
+            }
+            if ((what.amount & 2) != 0) {
+                count(way.blocked_back);
+            }
+        });
+        if (!begins) {
+            retry(what);
         }
-        if ((what.amount & 2) != 0) {
-            change(way.blocked_back);
+        break;
+    case fault_kind::refuse:
+        refuse(what, begins);
+        break;
+    case fault_kind::slow_handshake:
+        for_links(what, [&](link& way) { way.slow_handshakes = begins ? what.amount : 0; });
+        break;
+    case fault_kind::break_late:
+    case fault_kind::break_lost:
+        break_connections(what);
+        break;
+    case fault_kind::deafen: {
+        fault ended = what;
+        ended.only = wire::pushes;
+        refuse(ended, true);
+        break_connections(ended);
+        break;
+    }
+    case fault_kind::stall:
+        for_masters(what.master, [&](master& one) { count(one.stalled); });
+        if (!begins) {
+            retry({.master = what.master});
         }
-    });
-    for (connection_id id = 0; !begins && id < connections_.size(); ++id) {
-        if (concerns(what, connections_[id])) {
-            retry(id);
+        break;
+    case fault_kind::crash:
+    case fault_kind::promote:
+    case fault_kind::take_over:
+        crash(static_cast<unsigned>(what.master));
+        break;
+    case fault_kind::flush:
+        all_execute({"FLUSHALL"});
+        break;
+    case fault_kind::flush_db:
+        all_execute({"FLUSHDB"});
+        break;
+    case fault_kind::forget_words:
+        all_execute({"SCRIPT", "FLUSH"});
+        break;
+    case fault_kind::reset_stats:
+        all_execute({"CONFIG", "RESETSTAT"});
+        break;
+    case fault_kind::reload:
+        all_execute({"DEBUG", "RELOAD"});
+        break;
+    case fault_kind::replace:
+        // All ways there are leave a trace in the counters of commands.
+        all_execute({"DEBUG", "RELOAD"});
+        for_masters(what.master, [&](master& one) {
+            one.process.data = data_of(static_cast<int>(what.amount));
+        });
+        break;
+    case fault_kind::remove_keys:
+        for_masters(what.master, [&](master& one) {
+            remove_keys(one, [&](const entry& each) {
+                const int kind = each.key == "p:epoch"             ? 4
+                                 : each.key.ends_with(":fence")    ? 2
+                                 : each.value.size() == token_size ? 1
+                                                                   : 0;
+                return (kind & what.amount) != 0;
+            });
+        });
+        break;
+    case fault_kind::hush:
+        for_masters(what.master, [&](master& one) { one.process.refuses_publish = begins; });
+        break;
+    case fault_kind::evict: // as under the pressure of other data
+        for_masters(what.master, [&](master& one) {
+            const bool may = here_.now < what.at + what.span;
+            one.process.info_overrides["maxmemory"] = may ? "1000000" : "0";
+            one.process.info_overrides["maxmemory_policy"] = may ? "volatile-lru" : "noeviction";
+            one.process.evicted_keys += remove_keys(one, [&](const entry& each) {
+                return !begins && each.expires_ms != entry::no_expiry;
+            });
+        });
+        break;
+    case fault_kind::step:
+        for_masters(what.master, [&](master& one) { one.wall.step(what.amount * us); });
+        break;
+    default: // of clients
+        break;
+    }
+}
+
+// Something that was in the way is gone.
+void network::retry(const fault& over) {
+    for (connection_id id = 0; id < connections_.size(); ++id) {
+        if (concerns(over, connections_[id])) {
+            expect_there(id, here_.now);
+            expect_back(id, here_.now);
         }
     }
 }
 
 void network::refuse(const fault& what, bool begins) {
     for_links(what, [&](link& way) { begins ? ++way.refused : --way.refused; });
-}
-
-void network::slow_handshakes(const fault& what, bool begins) {
-    for_links(what, [&](link& way) { way.slow_handshakes = begins ? what.amount : 0; });
 }
 
 void network::break_connections(const fault& what) {
@@ -407,20 +574,7 @@ void network::break_connections(const fault& what) {
         scatter(one, id, late, late ? what.amount : -1);
         one.client_gone = false; // it does not know yet
         one.replies_lost = true;
-        here_.queue.push(here_.now + link_of(one).random.between(0, ms), event_kind::hang_up, id);
-    }
-}
-
-void network::stall(int master, bool begins) {
-    for (unsigned m = 0; m < masters_.size(); ++m) {
-        if (matches(master, m)) {
-            begins ? ++masters_[m].stalled : --masters_[m].stalled;
-        }
-    }
-    for (connection_id id = 0; !begins && id < connections_.size(); ++id) {
-        if (matches(master, connections_[id].master)) {
-            retry(id);
-        }
+        expect_hang_up(id, link_of(one).random.between(0, ms));
     }
 }
 
@@ -432,112 +586,43 @@ void network::crash(unsigned master) {
         if (one.master == master && one.accepted && !one.server_gone) {
             one.server_gone = true;
             if (!one.client_gone) {
-                here_.queue.push(here_.now + delay(link_of(one)), event_kind::hang_up, id);
+                expect_hang_up(id, delay(link_of(one)));
             }
         }
     }
 }
 
-void network::boot(unsigned number, std::optional<store> data) {
-    master& one = masters_[number];
-    store kept = data ? *std::move(data) : store{};
-    one.process.restart(new_run_id(number), one.wall_us(here_.now), std::move(kept));
-    --one.down;
-}
-
-// How long another server has been up that takes a dead master's place.
-constexpr std::int64_t long_ago_us = 1000 * sec / us;
-
-void network::promote(unsigned number, store data) {
-    master& one = masters_[number];
-    one.process.promote(new_run_id(number), one.wall_us(here_.now) - long_ago_us, std::move(data));
-    --one.down;
-}
-
-void network::take_over(unsigned number) {
-    master& one = masters_[number];
-    one.process.restart(new_run_id(number), one.wall_us(here_.now) - long_ago_us, {});
+void network::boot(const fault& what, store data) {
+    master& one = masters_[static_cast<std::size_t>(what.master)];
+    const std::int64_t now_us = one.wall_us(here_.now);
+    if (what.kind == fault_kind::promote) {
+        one.process.promote(new_run_id(one), now_us - long_ago_us, std::move(data));
+    } else {
+        const bool other = what.kind == fault_kind::take_over;
+        one.process.restart(new_run_id(one), now_us - (other ? long_ago_us : 0), std::move(data));
+    }
     --one.down;
 }
 
 // By hand, with a client that no connection here is.
-void network::say(int master, std::initializer_list<std::string_view> words) {
-    for (unsigned m = 0; m < masters_.size(); ++m) {
-        if (matches(master, m) && masters_[m].down == 0) {
-            masters_[m].process.execute(
-                {words.begin(), words.size()}, masters_[m].wall_us(here_.now));
-        }
+void network::say(master& one, std::initializer_list<std::string_view> words) {
+    if (one.down == 0) {
+        one.process.execute({words.begin(), words.size()}, one.wall_us(here_.now));
     }
 }
 
-void network::remove_keys(int master, std::int64_t which) {
-    for (unsigned m = 0; m < masters_.size(); ++m) {
-        std::vector<std::string> found;
-        for (const entry& one : masters_[m].process.data.entries()) {
-            const std::int64_t kind = one.key == "p:epoch"             ? 4
-                                      : one.key.ends_with(":fence")    ? 2
-                                      : one.value.size() == token_size ? 1
-                                                                       : 0;
-            if ((kind & which) != 0) {
-                found.push_back(one.key);
-            }
-        }
-        for (const std::string& key : found) {
-            if (matches(master, m)) {
-                say(static_cast<int>(m), {"DEL", key});
-            }
+template <typename Which>
+std::size_t network::remove_keys(master& one, Which which) {
+    std::vector<std::string> found;
+    for (const entry& each : one.process.data.entries()) {
+        if (which(each)) {
+            found.push_back(each.key);
         }
     }
-}
-
-void network::hush(int master, bool begins) {
-    for (unsigned m = 0; m < masters_.size(); ++m) {
-        if (matches(master, m)) {
-            masters_[m].process.refuses_publish = begins;
-        }
+    for (const std::string& key : found) {
+        say(one, {"DEL", key});
     }
-}
-
-void network::let_evict(int master, bool may) {
-    for (unsigned m = 0; m < masters_.size(); ++m) {
-        if (matches(master, m)) {
-            masters_[m].process.info_overrides["maxmemory"] = may ? "1000000" : "0";
-            masters_[m].process.info_overrides["maxmemory_policy"] =
-                may ? "volatile-lru" : "noeviction";
-        }
-    }
-}
-
-// As under the pressure of other data.
-void network::evict(int master) {
-    for (unsigned m = 0; m < masters_.size(); ++m) {
-        std::vector<std::string> found;
-        for (const entry& one : masters_[m].process.data.entries()) {
-            if (one.expires_ms != entry::no_expiry && matches(master, m)) {
-                found.push_back(one.key);
-            }
-        }
-        masters_[m].process.evicted_keys += found.size();
-        for (const std::string& key : found) {
-            say(static_cast<int>(m), {"DEL", key});
-        }
-    }
-}
-
-void network::replace(unsigned master, unsigned by) {
-    // All ways there are leave a trace in the counters of commands.
-    static constexpr std::array<std::string_view, 2> words{"DEBUG", "RELOAD"};
-    struct master& one = masters_[master];
-    one.process.execute(words, one.wall_us(here_.now));
-    one.process.data = masters_[by].process.data;
-}
-
-void network::step(int master, std::int64_t by_us) {
-    for (unsigned m = 0; m < masters_.size(); ++m) {
-        if (matches(master, m)) {
-            masters_[m].wall.step(by_us * us);
-        }
-    }
+    return found.size();
 }
 
 bool network::quiet(unsigned client) const {
@@ -550,9 +635,9 @@ bool network::quiet(unsigned client) const {
 
 std::vector<std::string> network::lock_keys() {
     std::vector<std::string> found;
-    for (unsigned m = 0; m < masters_.size(); ++m) {
-        const std::int64_t now_ms = masters_[m].wall_us(here_.now) / 1000;
-        for (const entry& one : masters_[m].process.data.entries()) {
+    for (const master& here : masters_) {
+        const std::int64_t now_ms = here.wall_us(here_.now) / 1000;
+        for (const entry& one : here.process.data.entries()) {
             // A queue, and an intent, are forgotten in their own time.
             if (one.key.find("}:queue") != std::string::npos) {
                 continue;
@@ -564,7 +649,7 @@ std::vector<std::string> network::lock_keys() {
             const bool read = !one.members.empty() && one.expires_ms >= now_ms
                               && one.members.back().first >= static_cast<double>(now_ms);
             if (lock || read) {
-                found.push_back("m" + std::to_string(m) + " " + one.key);
+                found.push_back("m" + std::to_string(here.number) + " " + one.key);
             }
         }
     }
@@ -572,16 +657,12 @@ std::vector<std::string> network::lock_keys() {
 }
 
 void network::note_attempt(std::string token, nanos began) {
-    attempts_.push_back({.token = std::move(token), .began = began});
+    attempts_.insert_or_assign(std::move(token), attempt{.began = began});
 }
 
 network::attempt* network::find_attempt(std::string_view token) {
-    for (auto one = attempts_.rbegin(); one != attempts_.rend(); ++one) {
-        if (one->token == token) {
-            return &*one;
-        }
-    }
-    return nullptr;
+    const auto found = attempts_.find(token);
+    return found == attempts_.end() ? nullptr : &found->second;
 }
 
 void network::note_attach(std::string_view token, nanos now) {
@@ -614,16 +695,13 @@ bool network::is_free(unsigned number, const std::string& key, taking how) {
                      && find(key + ":intent") == nullptr;
 }
 
-void network::note_asked(unsigned client, server::words words) {
-    if (here_.what.attempt_within == 0) {
-        return;
-    }
-    for (const lock_write& each : lock_writes_in(words)) {
-        for (const std::string_view key : each.keys) {
-            if (each.acquires || words[0] == "SET") {
-                const std::size_t end = key.ends_with(":readers") ? key.rfind(':') : key.size();
-                asked_[std::to_string(client) + " " + std::string(key.substr(0, end))] = here_.now;
-            }
+void network::note_asked(unsigned client, const lock_write& what) {
+    for (const lock_key& key : what.keys) {
+        if (what.acquires && here_.what.attempt_within != 0) {
+            const bool read = key.name.ends_with(":readers");
+            const std::string_view lock =
+                key.name.substr(0, read ? key.name.rfind(':') : key.name.size());
+            asked_[std::to_string(client) + " " + std::string(lock)] = here_.now;
         }
     }
 }
@@ -652,40 +730,20 @@ std::int64_t network::expiry_of(master& where, std::string_view key, std::string
     return found->is == entry::type::text && found->value == token ? found->expires_ms : -1;
 }
 
-std::vector<std::int64_t> network::expiries_of(unsigned number, server::words words) {
-    std::vector<std::int64_t> found;
-    for (const lock_write& what : lock_writes_in(words)) {
-        for (const std::string_view key : what.keys) {
-            found.push_back(expiry_of(masters_[number], key, what.token));
-        }
-    }
-    return found;
-}
-
 // A key that a command wrote or extended must be gone in time.
-void network::check_keys(
-    unsigned number, server::words words, std::span<const std::int64_t> before) {
-    for (const lock_write& what : lock_writes_in(words)) {
-        check_key(number, what, before.first(what.keys.size()));
-        before = before.subspan(what.keys.size());
-    }
-}
-
-void network::check_key(
-    unsigned number, const lock_write& what, std::span<const std::int64_t> before) {
-    master& one = masters_[number];
+void network::check_keys(master& where, const lock_write& what) {
     std::int64_t expires_ms = -1; // the last of what changed
     std::int64_t kept_ms = -1;
-    for (std::size_t i = 0; i < what.keys.size(); ++i) {
-        const std::int64_t now_ms = expiry_of(one, what.keys[i], what.token);
-        expires_ms = now_ms != before[i] ? std::max(expires_ms, now_ms) : expires_ms;
-        kept_ms = std::max(kept_ms, before[i]);
+    for (const lock_key& key : what.keys) {
+        const std::int64_t now_ms = expiry_of(where, key.name, what.token);
+        expires_ms = now_ms != key.before_ms ? std::max(expires_ms, now_ms) : expires_ms;
+        kept_ms = std::max(kept_ms, key.before_ms);
     }
     if (expires_ms <= kept_ms) { // an owner that became a reader keeps what it had
         return;
     }
     const nanos until =
-        expires_ms == entry::no_expiry ? no_time : one.wall.when((expires_ms + 1) * ms);
+        expires_ms == entry::no_expiry ? no_time : where.wall.when((expires_ms + 1) * ms);
     // A millisecond is for Redis' rounding.
     const nanos ttl = slow(what.ttl_ms * ms) + 2 * ms;
     nanos bound = here_.now + ttl;
@@ -705,7 +763,7 @@ void network::check_key(
             what.acquires ? made->began + slow(all.master_timeout_ms * ms) : made->over;
         bound = std::min(bound, over + error + ttl);
     }
-    here_.judge.key_stays(here_.now, "m" + std::to_string(number), until, bound);
+    here_.judge.key_stays(here_.now, where.number, until, bound);
 }
 
 } // namespace simulation

@@ -11,9 +11,9 @@
 #include "plan.hpp"
 #include "random.hpp"
 #include "support/engine_host.hpp"
-#include "timeline.hpp"
 
 #include <initializer_list>
+#include <map>
 
 namespace simulation {
 
@@ -33,16 +33,44 @@ struct abandoned_lock {
 /// What all parts of a run share.
 struct surroundings {
     const plan& what;
-    nanos now = 0;
-    event_queue queue;
+    figures& count;
+    std::string* story; // a line per event, for people; null: usually nobody reads it
     checker judge;
-    figures count;
-    timeline& story;
+    nanos now = 0;
+    event_queue queue = {};
     std::vector<abandoned_lock> abandoned = {};
+    std::uint64_t digest = 0; // of all that `witness` was called with, in order
+
+    /// Adds bytes that a client wrote, or a report of its engine, to the digest of this run.
+    void witness(nanos at, std::uint64_t origin, std::string_view text) noexcept;
+
+    template <typename... Parts>
+    void
+    note(std::string_view who, fmt::format_string<const Parts&...> line, const Parts&... parts) {
+        if (story != nullptr) {
+            *story += fmt::format("{:6}.{:06} {:<7} ", now / ms, now % ms, who)
+                      + fmt::format(line, parts...) + "\n";
+        }
+    }
+    template <typename... Parts>
+    void fail(promise broken, fmt::format_string<const Parts&...> line, const Parts&... parts) {
+        judge.fail(broken, now, line, parts...);
+    }
 };
 
 using redlock::test::connection_id;
 using redlock::test::no_connection;
+
+/// The process at the client's end of connections, each of which has a number there: its place.
+class connection_user {
+public:
+    virtual void connected(unsigned place, bool accepted) = 0;
+    virtual void arrived(unsigned place, std::string bytes) = 0;
+    virtual void hung_up(unsigned place) = 0;
+
+protected:
+    ~connection_user() = default;
+};
 
 class network {
 public:
@@ -50,46 +78,19 @@ public:
 
     /// \name A client's side
     /// \{
-    /// `place`: the client's number for the connection.
-    connection_id open(unsigned client, unsigned place, unsigned master, wire kind);
+    connection_id
+    open(connection_user& user, unsigned client, unsigned place, unsigned master, wire kind);
     void leave(connection_id);
     void send(connection_id, std::string bytes);
-    /// Returns the bytes that have arrived; empty during a partition.
-    std::string take(connection_id);
-    unsigned client_of(connection_id id) const { return connections_[id].client; }
-    unsigned place_of(connection_id id) const { return connections_[id].place; }
     /// \}
 
-    /// \name Events
-    /// \{
-    enum class reception : std::uint8_t { accepted, refused, nothing };
-    reception connect(connection_id);
-    void arrive_there(connection_id);
-    /// Returns whether the client is notified of the break now. If it is partitioned, it is
-    /// notified later.
-    bool hang_up(connection_id);
-    /// \}
-
-    /// \name Faults; master -1: all masters
-    /// \{
-    void partition(const fault&, bool begins);
-    void refuse(const fault&, bool begins);
-    void break_connections(const fault&);
-    void slow_handshakes(const fault&, bool begins);
-    void stall(int master, bool begins);
-    void crash(unsigned master);
-    void boot(unsigned master, std::optional<store> data);
-    void promote(unsigned master, store data);
-    void take_over(unsigned master);
-    void say(int master, std::initializer_list<std::string_view> words);
-    void remove_keys(int master, std::int64_t which);
-    void hush(int master, bool begins);
-    void let_evict(int master, bool may);
-    void evict(int master);
-    void replace(unsigned master, unsigned by);
-    void step(int master, std::int64_t by_us);
-    const store& data_of(unsigned master) const { return masters_[master].process.data; }
-    /// \}
+    /// Begins a fault of the network or of masters, or ends one that lasts.
+    void change(const fault&, bool begins);
+    /// After a crash: the master is back, or what has taken its place.
+    void boot(const fault&, store data);
+    const store& data_of(int master) const {
+        return masters_[static_cast<std::size_t>(master)].process.data;
+    }
 
     /// Whether no bytes are in flight on the command connections of a client.
     bool quiet(unsigned client) const;
@@ -111,7 +112,6 @@ public:
 
 private:
     struct attempt {
-        std::string token;
         nanos began = 0;
         nanos over = 0; // no extension is executed after it
         nanos held_since = -1;
@@ -131,6 +131,7 @@ private:
         }
     };
     struct connection {
+        connection_user* user = nullptr;
         unsigned client = 0;
         unsigned place = 0;
         unsigned master = 0;
@@ -151,9 +152,10 @@ private:
         nanos slow_handshakes = 0; // by up to this
     };
     struct master {
+        unsigned number;
         server process;
-        audience listeners;
         skewed_clock wall; // in nanoseconds
+        audience listeners = {};
         unsigned down = 0;
         unsigned stalled = 0;
         unsigned boots = 0;
@@ -166,31 +168,45 @@ private:
     }
     template <typename F>
     void for_links(const fault& what, F change);
+    template <typename F>
+    void for_masters(int which, F change);
     bool concerns(const fault& what, const connection& one) const noexcept;
     link& link_of(const connection& one) {
         return links_[link_number(one.client, one.master, one.kind)];
     }
     nanos delay(link& way);
+    void connect(connection_id);
+    void arrive_there(connection_id);
+    void arrive_back(connection_id);
+    void hang_up(connection_id);
+    void expect_there(connection_id, nanos at);
+    void expect_back(connection_id, nanos at);
+    void expect_hang_up(connection_id, nanos after);
     void execute(connection& one, connection_id id, const chunk& what);
     void send_back(connection_id id, std::string bytes);
-    std::int64_t publish(unsigned master, std::string_view channel, std::string_view text);
-    void check_keys(unsigned number, server::words words, std::span<const std::int64_t> before);
-    void note_asked(unsigned client, server::words words);
-    void check_key(unsigned number, const lock_write& what, std::span<const std::int64_t> before);
+    std::int64_t publish(master& from, std::string_view channel, std::string_view text);
+    void retry(const fault& over);
+    void refuse(const fault&, bool begins);
+    void break_connections(const fault&);
+    void crash(unsigned master);
+    void say(master& one, std::initializer_list<std::string_view> words);
+    template <typename Which>
+    std::size_t remove_keys(master& one, Which which);
+    void scatter(connection& one, connection_id id, bool late, nanos late_max);
+    std::string new_run_id(master& one);
+
+    void note_asked(unsigned client, const lock_write& what);
+    void check_keys(master& where, const lock_write& what);
     std::int64_t expiry_of(master& where, std::string_view key, std::string_view token);
-    std::vector<std::int64_t> expiries_of(unsigned number, server::words words);
     attempt* find_attempt(std::string_view token);
     nanos slow(nanos span) const noexcept;
-    void retry(connection_id id);
-    void scatter(connection& one, connection_id id, bool late, nanos late_max);
-    std::string new_run_id(unsigned master);
 
     surroundings& here_;
     std::vector<master> masters_;
     std::vector<link> links_;
     std::vector<connection> connections_;
-    std::vector<attempt> attempts_;
-    std::map<std::string, nanos, std::less<>> asked_; // by client and lock key
+    std::map<std::string, attempt, std::less<>> attempts_; // by token
+    std::map<std::string, nanos, std::less<>> asked_;      // by client and lock key
     std::vector<std::string_view> words_;
     std::string replies_;
 };

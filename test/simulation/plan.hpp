@@ -41,7 +41,7 @@ struct op {
     unsigned wants = 1; // the number of slots
     unsigned slots = 0; // not 0: any slot of the pool of that name and size
     taking how = taking::one;
-    std::vector<unsigned> with;      // of `all`: the other resources
+    std::vector<unsigned> with{};    // of `all`: the other resources
     nanos downgrade_after = no_time; // to a reader, from the acquisition
     std::int64_t ttl_ms = 100;
     std::int64_t wait_ms = 0; // 0: one attempt
@@ -50,12 +50,12 @@ struct op {
     std::int64_t max_hold_ms = 0; // 0: unbounded
     bool renews = true;
     bool fences = false;
-    nanos think = 0;                 // pause before the acquire
-    nanos hold = 0;                  // from the acquisition to the end
-    nanos cancel_after = no_time;    // while it waits
-    std::vector<nanos> extend_after; // from the acquisition
+    nanos think = 0;                   // pause before the acquire
+    nanos hold = 0;                    // from the acquisition to the end
+    nanos cancel_after = no_time;      // while it waits
+    std::vector<nanos> extend_after{}; // from the acquisition
     std::int64_t extend_ttl_ms = 100;
-    std::vector<nanos> write_after; // when it writes to the fenced store, from the acquisition
+    std::vector<nanos> write_after{}; // when it writes to the fenced store, from the acquisition
     ending end = ending::release;
     obedience after_loss = obedience::at_once;
     nanos lingers = 0;         // of one that stops later
@@ -138,8 +138,6 @@ enum class mistake : std::uint8_t {
     believes_until_told,      // a holder ignores the clock and waits for the signal of a loss
     no_quarantine,
 };
-inline constexpr std::size_t mistakes = 6;
-std::string_view to_string(mistake) noexcept;
 
 /// Delays and losses of the network.
 struct weather {
@@ -197,12 +195,12 @@ struct plan {
     std::size_t size() const noexcept;
 };
 
-/// Each operation of all clients.
-template <typename Change>
-void for_each_op(plan& what, Change change) {
-    for (client_plan& client : what.clients) {
+/// Each operation of all clients of a plan, which may be constant.
+template <typename Plan, typename Change>
+void for_each_op(Plan& what, Change change) {
+    for (auto& client : what.clients) {
         for (auto& worker : client.workers) {
-            for (op& one : worker) {
+            for (auto& one : worker) {
                 change(client, one);
             }
         }
@@ -214,5 +212,6 @@ void make_mistake(plan&, mistake);
 
 /// Returns a line for each master, client, operation and fault.
 std::string describe(const plan&);
+std::string describe(const fault&);
 
 } // namespace simulation

@@ -15,9 +15,7 @@ TEST_CASE("no seed of any profile breaks a promise") {
     lua_machine lua;
     figures sum;
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-        const plan what = make_plan(seed, kind);
-        const outcome ended = run(what, lua);
-        sum.add(ended.count);
+        const outcome ended = run(make_plan(seed, kind), lua, sum);
         INFO("simulate --seed " << seed << " --profile " << kind.name);
         if (ended.broken) {
             FAIL(to_string(ended.broken->broken) << ": " << ended.broken->text);

@@ -3,6 +3,8 @@
 
 #include "world.hpp"
 
+#include <fmt/format.h>
+
 namespace simulation {
 
 namespace {
@@ -15,8 +17,8 @@ public:
           broken_(broken) {}
 
     plan run() {
-        for (std::size_t before = 0; before != weight();) {
-            before = weight();
+        for (std::size_t before = 0; before != best_.size();) {
+            before = best_.size();
             drop_in_pieces([](plan & what) -> auto& { return what.faults; });
             for (std::size_t i = 0; i < best_.clients.size(); ++i) {
                 drop_in_pieces([i](plan & what) -> auto& { return what.clients[i].workers; });
@@ -32,19 +34,14 @@ public:
     }
 
 private:
-    std::size_t weight() const { return best_.size(); }
-
-    bool still_fails(const plan& candidate) {
-        const outcome ended = simulation::run(candidate, lua_);
-        return ended.broken && ended.broken->broken == broken_;
-    }
-
+    // Keeps a candidate that breaks the same promise.
     bool keep(plan candidate) {
-        if (still_fails(candidate)) {
+        const outcome ended = simulation::run(candidate, lua_);
+        const bool fails = ended.broken && ended.broken->broken == broken_;
+        if (fails) {
             best_ = std::move(candidate);
-            return true;
         }
-        return false;
+        return fails;
     }
 
     // Halves first, then smaller pieces, then one by one.
@@ -109,6 +106,23 @@ private:
 
 plan shrink(plan what, lua_machine& lua, promise broken) {
     return shrinker(std::move(what), lua, broken).run();
+}
+
+std::string explain(const plan& failing, lua_machine& lua) {
+    const plan smallest = shrink(failing, lua, run(failing, lua).broken->broken);
+    const outcome again = run(smallest, lua, true);
+    return fmt::format(
+        "{}\n{}\nVIOLATION of {} at {:.3f} ms: {}\n(shrunk, from {} elements of the plan to {}; "
+        "replay with --seed {} --profile {})\n",
+        describe(smallest),
+        again.story,
+        to_string(again.broken->broken),
+        static_cast<double>(again.broken->at) / ms,
+        again.broken->text,
+        failing.size(),
+        smallest.size(),
+        failing.seed,
+        failing.profile);
 }
 
 } // namespace simulation

@@ -12,13 +12,17 @@ namespace simulation {
 
 struct outcome {
     std::optional<violation> broken;
-    figures count;
     std::string story; // if it was wanted
 };
 
+/// Adds what happened to `sum`.
+outcome run(const plan& what, lua_machine& lua, figures& sum, bool with_story = false);
 outcome run(const plan& what, lua_machine& lua, bool with_story = false);
 
 /// Shrinks a failing plan: removes everything that is not needed to break the same promise.
 plan shrink(plan what, lua_machine& lua, promise broken);
+
+/// The smallest plan that breaks the promise that this one breaks, and what happens in it.
+std::string explain(const plan& failing, lua_machine& lua);
 
 } // namespace simulation

@@ -35,18 +35,13 @@ lua_machine lua_of(const variant* which);
 /// A plan, misused as the variant says. Without one, as it is.
 plan plan_of(std::uint64_t seed, const profile& kind, const variant* which);
 
-struct death {
+struct hunt {
+    std::optional<violation> broken; // by the last seed
     std::uint64_t seed = 0;
-    std::uint64_t runs = 0;
-    violation what;
+    figures sum; // also of the seeds before it
 };
 
 /// Runs `seeds` seeds from `first` on. Without a variant: of the protocol as it should be.
-std::optional<death> kill(
-    const variant* which,
-    const profile& kind,
-    std::uint64_t first,
-    std::uint64_t seeds,
-    figures* sum = nullptr);
+hunt kill(const variant* which, const profile& kind, std::uint64_t first, std::uint64_t seeds);
 
 } // namespace simulation

@@ -2,11 +2,9 @@
 
 #pragma once
 
-#include <cstdint>
+#include "../plan.hpp"
+
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace simulation {
 
@@ -26,9 +24,7 @@ struct variant {
     bool* decision;            // of lib/core that is taken the wrong way, or null
     std::string_view sentence; // what is wrong
     std::vector<script_change> changes{};
-
-    /// A mistake of the simulated client, of that name.
-    bool misuse() const noexcept { return decision == nullptr && changes.empty(); }
+    mistake misuse = mistake::none; // of the simulated client
 };
 
 std::span<const variant> variants();
