@@ -91,7 +91,7 @@ void checker::lets_go(nanos now, std::size_t number) {
 void checker::released(nanos now, std::size_t number) {
     const ownership& one = ownerships_[number];
     if (one.lost) {
-        fail(promise::truth, now, "c{} has released what it was told to have lost", one.client);
+        fail(promise::truth, now, "c{} has released a lost lock", one.client);
     }
     require_none_since(now, number, one.until, "has released");
 }

@@ -160,7 +160,7 @@ void client::pause(nanos until, bool suspends) {
     here_.queue.push(paused_until_, [this] { resume(); });
 }
 
-// What would have happened meanwhile does so in random order.
+// Deferred events happen in random order.
 void client::resume() {
     if (paused()) {
         return;

@@ -6,6 +6,7 @@
 #include "random.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace simulation {
 
@@ -26,6 +27,10 @@ inline int client_or_all(const plan& what, generator& random, unsigned percent =
     return random.percent(percent) ? -1 : any_client(what, random);
 }
 
+inline fault_kind any_of(generator& random, std::initializer_list<fault_kind> kinds) {
+    return kinds.begin()[random.below(kinds.size())];
+}
+
 inline nanos longest_lease(const plan& what) {
     return what.max_ttl_ms() * ms;
 }
@@ -44,8 +49,10 @@ inline fault& add(plan& what, generator& random, fault one, nanos longest) {
 
 /// A client that crashes or closes does so before the next one starts.
 inline void end_in_time(const plan& what, fault& one) {
-    one.at = std::min(one.at, what.faults_end - 200 * ms);
-    one.span = std::max(one.span, (what.master_timeout_ms + 20) * ms);
+    if (one.kind == fault_kind::client_crash || one.kind == fault_kind::client_close) {
+        one.at = std::min(one.at, what.faults_end - 200 * ms);
+        one.span = std::max(one.span, (what.master_timeout_ms + 20) * ms);
+    }
 }
 
 template <typename Adder>

@@ -109,11 +109,8 @@ void choose_servers(plan& what, generator& random) {
     }
     const bool operated = random.percent(20);
     for (std::uint64_t left = 1 + random.below(3); left > 0; --left) {
-        fault one;
-        const std::uint64_t kind = random.below(3);
-        one.kind = kind == 0   ? fault_kind::forget_words
-                   : kind == 1 ? fault_kind::reset_stats
-                               : fault_kind::reload;
+        using enum fault_kind;
+        fault one{.kind = any_of(random, {forget_words, reset_stats, reload})};
         one.master = master_or_all(what, random);
         one.at = random.between(0, what.faults_end - 50 * ms);
         if (operated) {
@@ -143,18 +140,11 @@ void add_stop_faults(plan& what, generator& random) {
         one.renews = random.percent(70);
     });
     for (std::uint64_t left = random.below(5); left > 0; --left) {
-        const std::uint64_t kind = random.below(4);
-        fault one;
-        one.kind = kind == 0   ? fault_kind::pause
-                   : kind == 1 ? fault_kind::suspend
-                   : kind == 2 ? fault_kind::stall
-                               : fault_kind::client_close;
+        using enum fault_kind;
+        fault one{.kind = any_of(random, {pause, suspend, stall, client_close})};
         one.client = any_client(what, random);
         one.master = master_or_all(what, random);
-        fault& made = add(what, random, one, longest_lease(what));
-        if (kind == 3) {
-            end_in_time(what, made);
-        }
+        end_in_time(what, add(what, random, one, longest_lease(what)));
     }
     const bool guarded = all_guarded(what);
     for (std::uint64_t left = random.below(3); guarded && left > 0; --left) {
@@ -195,17 +185,13 @@ void add_boot_step_faults(plan& what, generator& random) {
     if (random.percent(70)) { // a client that asks again does so in the quarantine
         what.health_check_ms = random.between(30, 150);
     }
-    for (client_plan& client : what.clients) {
+    for_each_op(what, [&](client_plan& client, op& one) {
         client.max_ttl_ms = std::max<std::int64_t>(client.max_ttl_ms, 300);
-        for (auto& worker : client.workers) {
-            for (op& one : worker) {
-                one.ttl_ms = one.extend_ttl_ms = random.between(200, 300);
-                one.think = random.between(0, 20 * ms);
-                one.wait_ms = random.between(100, 1000);
-                one.hold = random.between(100 * ms, 600 * ms);
-            }
-        }
-    }
+        one.ttl_ms = one.extend_ttl_ms = random.between(200, 300);
+        one.think = random.between(0, 20 * ms);
+        one.wait_ms = random.between(100, 1000);
+        one.hold = random.between(100 * ms, 600 * ms);
+    });
     constexpr nanos all_have_asked = 150 * ms;
     const int stepped = any_master(what, random);
     for (nanos at = random.between(50, 150) * ms; at < what.faults_end - 400 * ms;
@@ -308,19 +294,12 @@ void add_eviction_faults(plan& what, generator& random) {
         at += one.span + random.between(0, 400 * ms);
     }
     for (std::uint64_t left = random.below(4); left > 0; --left) {
-        const std::uint64_t kind = random.below(4);
-        fault one;
-        one.kind = kind == 0   ? fault_kind::pause
-                   : kind == 1 ? fault_kind::break_late
-                   : kind == 2 ? fault_kind::client_crash
-                               : fault_kind::client_close;
+        using enum fault_kind;
+        fault one{.kind = any_of(random, {pause, break_late, client_crash, client_close})};
         one.client = any_client(what, random);
         one.master = master_or_all(what, random);
-        one.amount = kind == 1 ? what.air.late_max : 0;
-        fault& made = add(what, random, one, longest_lease(what));
-        if (kind > 1) {
-            end_in_time(what, made);
-        }
+        one.amount = one.kind == break_late ? what.air.late_max : 0;
+        end_in_time(what, add(what, random, one, longest_lease(what)));
     }
     add_partitions(what, random, 3);
 }
@@ -363,18 +342,16 @@ void add_free_lock_faults(plan& what, generator& random) {
         one.age = 1000 * sec;
     }
     for (std::uint64_t left = random.below(5); left > 0; --left) {
-        const std::uint64_t kind = random.below(4);
-        fault one;
-        one.kind = kind == 0   ? fault_kind::deafen
-                   : kind == 1 ? fault_kind::hush
-                   : kind == 2 ? fault_kind::partition
-                               : fault_kind::break_lost;
-        one.only = kind >= 2 ? std::optional(wire::pushes) : std::nullopt;
+        using enum fault_kind;
+        fault one{.kind = any_of(random, {deafen, hush, partition, break_lost})};
+        if (one.kind == partition || one.kind == break_lost) {
+            one.only = wire::pushes;
+        }
         one.client = client_or_all(what, random);
         one.master = master_or_all(what, random, 70);
-        one.amount = kind == 2 ? random.between(1, 3) : 0;
+        one.amount = one.kind == partition ? random.between(1, 3) : 0;
         fault& made = add(what, random, one, 20 * sec);
-        if (kind == 0 || (kind == 1 && random.percent(70))) {
+        if (one.kind == deafen || (one.kind == hush && random.percent(70))) {
             made.span = no_time;
         }
     }

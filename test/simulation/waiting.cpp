@@ -9,18 +9,15 @@ namespace {
 
 void add_push_faults(plan& what, generator& random, std::uint64_t most) {
     for (std::uint64_t left = random.below(most + 1); left > 0; --left) {
-        fault one;
-        const std::uint64_t kind = random.below(4);
-        one.kind = kind == 0   ? fault_kind::refuse
-                   : kind == 1 ? fault_kind::partition
-                   : kind == 2 ? fault_kind::break_late
-                               : fault_kind::break_lost;
+        using enum fault_kind;
+        fault one{.kind = any_of(random, {refuse, partition, break_late, break_lost})};
         one.only = wire::pushes;
         one.client = client_or_all(what, random);
         one.master = master_or_all(what, random);
-        one.amount = one.kind == fault_kind::partition ? random.between(1, 3) : 0;
+        one.amount = one.kind == partition ? random.between(1, 3) : 0;
         one.at = random.between(10 * ms, what.faults_end - 50 * ms);
-        one.span = kind < 2 ? random.between(ms, what.faults_end - one.at - 10 * ms) : 0;
+        const bool lasts = one.kind == refuse || one.kind == partition;
+        one.span = lasts ? random.between(ms, what.faults_end - one.at - 10 * ms) : 0;
         what.faults.push_back(one);
     }
 }
@@ -95,22 +92,31 @@ void everybody_listens(plan& what, unsigned lost_percent) {
 
 void add_faults(plan& what, generator& random, std::uint64_t most) {
     for (std::uint64_t left = random.below(most + 1); left > 0; --left) {
-        fault one;
-        const std::uint64_t kind = random.below(5);
-        one.kind = kind == 0   ? fault_kind::stall
-                   : kind == 1 ? fault_kind::partition
-                   : kind == 2 ? fault_kind::pause
-                   : kind == 3 ? fault_kind::break_late
-                               : fault_kind::break_lost;
+        using enum fault_kind;
+        fault one{.kind = any_of(random, {stall, partition, pause, break_late, break_lost})};
         one.client = any_client(what, random);
         one.master = master_or_all(what, random, 20);
-        one.amount = one.kind == fault_kind::partition    ? random.between(1, 3)
-                     : one.kind == fault_kind::break_late ? what.air.late_max
-                                                          : 0;
+        one.amount = one.kind == partition    ? random.between(1, 3)
+                     : one.kind == break_late ? what.air.late_max
+                                              : 0;
         one.at = random.between(10 * ms, what.faults_end - 200 * ms);
-        one.span = kind < 3 ? random.between(ms, 150 * ms) : 0;
+        const bool breaks = one.kind == break_late || one.kind == break_lost;
+        one.span = breaks ? 0 : random.between(ms, 150 * ms);
         what.faults.push_back(one);
     }
+}
+
+// Every lock is a slot of a small pool.
+void make_slots(plan& what, generator& random) {
+    const auto slots = static_cast<unsigned>(1 + random.below(4));
+    for_each_op(what, [&](const client_plan& client, op& one) {
+        one.resource = 0;
+        one.slots = slots + (random.percent(15) ? 1 : 0);
+        if (client.speaks == speech::guarded && random.percent(25)) {
+            one.wants = static_cast<unsigned>(1 + random.below(slots));
+        }
+        one.fences = what.ordered;
+    });
 }
 
 } // namespace
@@ -135,26 +141,6 @@ void add_queue_faults(plan& what, generator& random) {
     make_lines(what, random, {.lets_go = false});
     add_faults(what, random, 8);
 }
-
-namespace {
-
-void make_slots(plan& what, generator& random) {
-    const auto slots = static_cast<unsigned>(1 + random.below(4));
-    for (client_plan& client : what.clients) {
-        for (auto& ops : client.workers) {
-            for (op& one : ops) {
-                one.resource = 0;
-                one.slots = slots + (random.percent(15) ? 1 : 0);
-                if (client.speaks == speech::guarded && random.percent(25)) {
-                    one.wants = static_cast<unsigned>(1 + random.below(slots));
-                }
-                one.fences = what.ordered;
-            }
-        }
-    }
-}
-
-} // namespace
 
 void add_slot_faults(plan& what, generator& random) {
     add_queue_faults(what, random);

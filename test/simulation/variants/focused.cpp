@@ -46,6 +46,20 @@ op simple(const scene& wanted) {
     return one;
 }
 
+/// It wants the lock after that time, and holds it for so long, or to the end.
+op holding(const scene& wanted, nanos think, nanos hold = 0) {
+    op one = simple(wanted);
+    one.think = think;
+    one.hold = hold;
+    return one;
+}
+
+op kept(const scene& wanted, nanos think) {
+    op one = holding(wanted, think);
+    one.end = op::ending::keep;
+    return one;
+}
+
 std::vector<op>& ops_of(plan& what, std::size_t client) {
     return what.clients[client].workers.front();
 }
@@ -205,9 +219,7 @@ void leaps(plan& what, generator& random) {
 
     // All counters are level after the first lock; what the second attempt says arrives at `a`
     // only.
-    op levels = simple(wanted);
-    levels.think = 20 * ms;
-    levels.hold = ms;
+    op levels = holding(wanted, 20 * ms, ms);
     op advances = simple(wanted);
     advances.think = 40 * ms;
     advances.wait_ms = 0;
@@ -216,9 +228,7 @@ void leaps(plan& what, generator& random) {
     cut_off(what, 2, b, advanced + 200 * us, over);
     cut_off(what, 2, c, advanced + 200 * us, over);
 
-    op first = simple(wanted);
-    first.think = asked;
-    ops_of(what, 0) = {first};
+    ops_of(what, 0) = {holding(wanted, asked)};
     cut_off(what, 0, c, 40 * ms, over);
     // After the acquire, and before the raise.
     what.faults.push_back(
@@ -246,10 +256,8 @@ void around_extensions(plan& what, generator& random) {
     const auto [x, y, rest] = three_masters(random);
     const nanos taken = random.between(80, 100) * ms;
     const nanos extended = taken + random.between(ttl / 5, ttl - 10 * ms);
-    op holder = simple(wanted);
-    holder.think = taken;
+    op holder = kept(wanted, taken);
     holder.extend_after = {extended - taken};
-    holder.end = op::ending::keep;
     ops_of(what, 0).push_back(holder);
     if (random.percent(70)) {
         what.faults.push_back({fault_kind::partition, taken - 2 * ms, 40 * ms, 0, x, 3});
@@ -277,10 +285,8 @@ void heal(plan& what, generator& random) {
     // The holder takes the lock without `b`, and extends it when it is nearly over, without `c`.
     const nanos taken = random.between(40, 60) * ms;
     const nanos extended = taken + ttl - random.between(10, 20) * ms;
-    op holder = simple(wanted);
-    holder.think = taken;
+    op holder = kept(wanted, taken);
     holder.extend_after = {extended - taken};
-    holder.end = op::ending::keep;
     ops_of(what, 0).push_back(holder);
     what.faults.push_back({fault_kind::partition, taken - 5 * ms, 80 * ms, 0, b, 3});
     // The holder hears soon that `c` is gone: there is no time to wait for its answer.
@@ -290,10 +296,7 @@ void heal(plan& what, generator& random) {
     // The other one asks before that, and hears of `c` when the holder's key there is gone.
     const nanos asked = extended - random.between(5, 15) * ms;
     const nanos gone = taken + ttl + random.between(2, 8) * ms;
-    op other = simple(wanted);
-    other.think = asked;
-    other.end = op::ending::keep;
-    ops_of(what, 1).push_back(other);
+    ops_of(what, 1) = {kept(wanted, asked)};
     what.faults.push_back({fault_kind::partition, asked - ms, gone - asked + ms, 1, c, 1});
 
     what.faults.push_back({fault_kind::flush, random.between(asked + ms, extended), 0, -1, b, 0});
@@ -305,11 +308,9 @@ void uncertified(plan& what, generator& random) {
     what.master_timeout_ms = 300;
     const auto [a, b, c] = three_masters(random);
     const auto lock = [&](std::int64_t ttl_ms, nanos asked) {
-        op one = simple(wanted);
+        op one = kept(wanted, asked);
         one.fences = false;
         one.ttl_ms = one.extend_ttl_ms = ttl_ms;
-        one.think = asked;
-        one.end = op::ending::keep;
         return one;
     };
 
@@ -350,10 +351,9 @@ void strays(plan& what, generator& random) {
     const nanos asked = random.between(40, 60) * ms;
     const std::int64_t short_ms = random.between(90, 120);
     const nanos over = asked + short_ms * ms;
-    op first = simple(wanted);
+    op first = holding(wanted, asked);
     first.fences = false;
     first.ttl_ms = short_ms;
-    first.think = asked;
     first.names_token = random.percent(50);
     first.transferable = !first.names_token;
     first.extend_after = {random.between(10, 30) * ms};
@@ -371,11 +371,9 @@ void strays(plan& what, generator& random) {
     other.hold = random.between(1, 20) * ms;
     ops_of(what, 1).push_back(other);
 
-    op later = simple(wanted);
+    op later = holding(wanted, other.think + other.hold + random.between(5, 150) * ms, ms);
     later.fences = false;
-    later.think = other.think + other.hold + random.between(5, 150) * ms;
     later.attaches = true;
-    later.hold = ms;
     ops_of(what, 2).push_back(later);
 }
 
@@ -387,23 +385,18 @@ void interrupted_attaches(plan& what, generator& random) {
     begin(what, wanted);
     const auto [a, b, c] = three_masters(random);
     const nanos asked = random.between(40, 60) * ms;
-    op first = simple(wanted);
-    first.think = asked;
-    first.hold = random.between(5, 20) * ms;
+    op first = holding(wanted, asked, random.between(5, 20) * ms);
     first.end = op::ending::abandon;
     ops_of(what, 0).push_back(first);
     what.faults.push_back({fault_kind::partition, asked - ms, 300 * ms, 0, c, 1});
 
     const nanos attached = asked + random.between(30, 60) * ms;
-    op second = simple(wanted);
-    second.think = attached;
+    op second = holding(wanted, attached);
     second.attaches = true;
     ops_of(what, 1).push_back(second);
     what.faults.push_back({fault_kind::flush, attached + random.between(0, 4000) * us, 0, -1, a});
 
-    op third = simple(wanted);
-    third.think = attached - random.between(0, 20) * ms;
-    ops_of(what, 2).push_back(third);
+    ops_of(what, 2) = {holding(wanted, attached - random.between(0, 20) * ms)};
 }
 
 // `max_ttl` is lowered while an owner has a longer lease, from `a` and `b`. Then `a` loses its
@@ -415,10 +408,7 @@ void lowered_limits(plan& what, generator& random) {
     const auto [a, b, c] = three_masters(random);
     const nanos asked = random.between(20, 40) * ms;
     const std::int64_t short_ms = random.between(40, 60);
-    op first = simple(wanted);
-    first.think = asked;
-    first.end = op::ending::keep;
-    ops_of(what, 0).push_back(first);
+    ops_of(what, 0) = {kept(wanted, asked)};
     what.faults.push_back({fault_kind::partition, asked - ms, 400 * ms, 0, c, 1});
 
     what.clients[1].change = "=" + std::to_string(short_ms);
@@ -428,9 +418,8 @@ void lowered_limits(plan& what, generator& random) {
     for (client_plan& one : what.clients) {
         one.takes_recorded = true;
     }
-    op other = simple(wanted);
+    op other = holding(wanted, asked + random.between(60, 150) * ms);
     other.ttl_ms = other.extend_ttl_ms = short_ms;
-    other.think = asked + random.between(60, 150) * ms;
     ops_of(what, 2).push_back(other);
 }
 
@@ -451,16 +440,12 @@ void first_counters(plan& what, generator& random) {
             (one == a ? 1000 : -1000) * offset_ms;
     }
     const nanos asked = random.between(20, 40) * ms;
-    op first = simple(wanted);
-    first.think = asked;
-    first.hold = random.between(5, 15) * ms;
-    ops_of(what, 0).push_back(first);
+    ops_of(what, 0) = {holding(wanted, asked, random.between(5, 15) * ms)};
     what.faults.push_back({fault_kind::partition, asked - ms, 4 * sec, 0, c, 1});
     what.faults.push_back({fault_kind::flush, asked + random.between(6, 40) * ms, 0, -1, b});
     what.faults.push_back({fault_kind::partition, asked + 100 * ms, 4 * sec, -1, a, 1});
 
-    op other = simple(wanted);
-    other.think = asked + random.between(100, 2'000) * ms;
+    op other = holding(wanted, asked + random.between(100, 2'000) * ms);
     ops_of(what, 1).push_back(other);
 }
 
@@ -533,17 +518,12 @@ void handoff_raises(plan& what, generator& random) {
     what.ordered = true;
     const nanos taken = random.between(40, 60) * ms;
     const nanos held = random.between(5, 30) * ms;
-    op first = simple(wanted);
-    first.think = taken;
-    first.hold = held;
-    op next = simple(wanted);
-    next.think = taken + 3 * ms;
-    next.end = op::ending::keep;
+    op first = holding(wanted, taken, held);
+    op next = kept(wanted, taken + 3 * ms);
     next.renews = true; // else a lease is handed off only while it is new
     what.clients[0].local_handoff_ms = 100'000;
     what.clients[0].workers = {{first}, {next}};
-    op other = simple(wanted);
-    other.think = taken + random.between(5, 100) * ms;
+    op other = holding(wanted, taken + random.between(5, 100) * ms);
     ops_of(what, 1) = {other, other};
     for (int m = 0; m < 3; ++m) {
         if (random.percent(80)) {
@@ -564,21 +544,14 @@ void late_raises(plan& what, generator& random) {
     const nanos once = taken + random.between(5 * ms, 15 * ms);
     const nanos twice = once + random.between(4 * ms, 15 * ms);
     const nanos over = taken + wanted.ttl_ms * ms;
-    op first = simple(wanted);
-    first.think = taken;
-    first.hold = once - taken;
-    op second = simple(wanted);
+    op first = holding(wanted, taken, once - taken);
+    op second = holding(wanted, taken + 2 * ms, twice - once);
     second.renews = true; // else a lease is handed off only while it is new
-    second.think = taken + 2 * ms;
-    second.hold = twice - once;
-    op third = simple(wanted);
-    third.think = taken + 4 * ms;
-    third.end = op::ending::keep;
+    op third = kept(wanted, taken + 4 * ms);
     third.renews = true;
     what.clients[0].local_handoff_ms = 100'000;
     what.clients[0].workers = {{first}, {second}, {third}};
-    op other = simple(wanted);
-    other.think = over + random.between(0, 30 * ms);
+    op other = holding(wanted, over + random.between(0, 30 * ms));
     ops_of(what, 1) = {other, other};
     cut_off(what, 1, a, 20 * ms, 500 * ms);
 
@@ -604,14 +577,10 @@ void late_grants(plan& what, generator& random) {
     const nanos given = taken + random.between(5 * ms, 15 * ms);
     const nanos told = given + random.between(2 * ms, 15 * ms);
     const nanos extended = random.between(told + 3 * ms, taken + ttl - 10 * ms);
-    op first = simple(wanted);
-    first.think = taken;
-    first.hold = given - taken;
-    op next = simple(wanted);
-    next.think = taken + 2 * ms;
+    op first = holding(wanted, taken, given - taken);
+    op next = kept(wanted, taken + 2 * ms);
     next.ttl_ms = next.extend_ttl_ms = wanted.ttl_ms * random.between(110, 150) / 100;
     next.extend_after = {extended - given};
-    next.end = op::ending::keep;
     next.renews = true; // else a lease is handed off only while it is new
     client_plan& holder = what.clients[0];
     holder.max_ttl_ms = next.ttl_ms;
@@ -636,13 +605,10 @@ void late_grants(plan& what, generator& random) {
 void unnoticed_evictions(plan& what, generator& random) {
     const scene wanted{.speaks = speech::guarded, .ttl_ms = 900};
     begin(what, wanted);
-    op first = simple(wanted);
-    first.think = 30 * ms;
-    first.end = op::ending::keep;
+    op first = kept(wanted, 30 * ms);
     first.fences = random.percent(50);
     ops_of(what, 0) = {first};
-    op next = simple(wanted);
-    next.think = 150 * ms;
+    op next = holding(wanted, 150 * ms);
     next.fences = random.percent(50);
     ops_of(what, 1) = {next};
     fault evicts{.kind = fault_kind::evict, .at = 80 * ms};
