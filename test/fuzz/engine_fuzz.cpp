@@ -1,7 +1,7 @@
 // The whole engine: a script of events, of which the bytes of the masters are a part.
 //
 // One byte chooses an event, those after it its arguments. `make_corpus` writes such scripts by the
-// names below: a new event goes to the end.
+// names of the events: a new one goes to the end.
 
 #include "fuzzed_quorum.hpp"
 #include "input.hpp"
@@ -12,33 +12,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using namespace std::string_view_literals;
-
-enum class event : std::uint8_t {
-    settle,
-    connect,
-    refuse,
-    disconnect,
-    take_output,
-    complete_write,
-    answer,
-    answer_with,
-    say,
-    deliver,
-    change,
-    restart,
-    pass,
-    stall,
-    wake,
-    acquire,
-    cancel,
-    extend,
-    release,
-    abandon,
-    ask,
-    look,
-    close,
-    count, // of the others
-};
 
 // What servers say, and what none should say: the answer to the next command, whatever that is.
 constexpr std::array answers{
@@ -102,72 +75,58 @@ redlock::acquire_options options_from(fuzz::input& in) {
     return out;
 }
 
-void happen(fuzz::fuzzed_quorum& quorum, event what, fuzz::input& in) {
-    const auto master = [&] { return in.below(fuzz::fuzzed_quorum::masters); };
-    switch (what) {
-    case event::settle:
-        return quorum.settle();
-    case event::connect:
-        return quorum.connect(master());
-    case event::refuse:
-        return quorum.refuse(master());
-    case event::disconnect:
-        return quorum.disconnect(master());
-    case event::take_output:
-        return quorum.take_output(master());
-    case event::complete_write:
-        return quorum.complete_write(master());
-    case event::answer:
-        return quorum.answer(master());
-    case event::answer_with: {
-        const std::size_t which = master();
-        return quorum.answer_with(which, answers[in.below(answers.size())]);
-    }
-    case event::say: {
-        const std::size_t which = master();
-        return quorum.say(which, in.text(in.byte()));
-    }
-    case event::deliver: {
-        const std::size_t which = master();
-        const std::size_t size = in.byte();
-        return quorum.deliver(which, size == 0 ? std::string_view::npos : size);
-    }
-    case event::change: {
-        const std::size_t which = master();
-        return quorum.change(which, in.byte());
-    }
-    case event::restart:
-        return quorum.restart(master());
-    case event::pass:
-        return quorum.pass(spans[in.below(spans.size())]);
-    case event::stall:
-        return quorum.stall(spans[in.below(spans.size())]);
-    case event::wake:
-        return quorum.wake();
-    case event::acquire: {
-        const std::size_t resource = in.below(2);
-        return quorum.acquire(resource, options_from(in));
-    }
-    case event::cancel:
-        return quorum.cancel(in.byte());
-    case event::extend: {
-        const std::size_t which = in.byte();
-        return quorum.extend(which, ttls[in.below(ttls.size())]);
-    }
-    case event::release:
-        return quorum.release(in.byte());
-    case event::abandon:
-        return quorum.abandon(in.byte());
-    case event::ask:
-        return quorum.ask(in.below(2));
-    case event::look:
-        return quorum.look();
-    case event::close:
-        return quorum.close();
-    case event::count:
-        break;
-    }
+std::size_t master_from(fuzz::input& in) {
+    return in.below(fuzz::fuzzed_quorum::masters);
 }
+
+constexpr std::size_t resources = 2;
+
+using happening = void (*)(fuzz::fuzzed_quorum&, fuzz::input&);
+// In the order of `EVENTS` in make_corpus.
+constexpr happening events[] = {
+    [](auto& quorum, auto&) { quorum.settle(); },
+    [](auto& quorum, auto& in) { quorum.connect(master_from(in)); },
+    [](auto& quorum, auto& in) { quorum.refuse(master_from(in)); },
+    [](auto& quorum, auto& in) { quorum.disconnect(master_from(in)); },
+    [](auto& quorum, auto& in) { quorum.take_output(master_from(in)); },
+    [](auto& quorum, auto& in) { quorum.complete_write(master_from(in)); },
+    [](auto& quorum, auto& in) { quorum.answer(master_from(in)); },
+    [](auto& quorum, auto& in) {
+        const std::size_t which = master_from(in);
+        quorum.answer_with(which, answers[in.below(answers.size())]);
+    },
+    [](auto& quorum, auto& in) {
+        const std::size_t which = master_from(in);
+        quorum.say(which, in.text(in.byte()));
+    },
+    [](auto& quorum, auto& in) {
+        const std::size_t which = master_from(in);
+        const std::size_t size = in.byte();
+        quorum.deliver(which, size == 0 ? std::string_view::npos : size);
+    },
+    [](auto& quorum, auto& in) {
+        const std::size_t which = master_from(in);
+        quorum.change(which, in.byte());
+    },
+    [](auto& quorum, auto& in) { quorum.restart(master_from(in)); },
+    [](auto& quorum, auto& in) { quorum.pass(spans[in.below(spans.size())]); },
+    [](auto& quorum, auto& in) { quorum.stall(spans[in.below(spans.size())]); },
+    [](auto& quorum, auto&) { quorum.wake(); },
+    [](auto& quorum, auto& in) {
+        const std::size_t resource = in.below(resources);
+        quorum.acquire(resource, options_from(in));
+    },
+    [](auto& quorum, auto& in) { quorum.cancel(in.byte()); },
+    [](auto& quorum, auto& in) {
+        const std::size_t which = in.byte();
+        quorum.extend(which, ttls[in.below(ttls.size())]);
+    },
+    [](auto& quorum, auto& in) { quorum.release(in.byte()); },
+    [](auto& quorum, auto& in) { quorum.abandon(in.byte()); },
+    [](auto& quorum, auto& in) { quorum.ask(in.below(resources)); },
+    [](auto& quorum, auto&) { quorum.look(); },
+    [](auto& quorum, auto&) { quorum.close(); },
+};
 
 } // namespace
 
@@ -183,7 +142,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         quorum.start();
     }
     for (int i = 0; i < events_max && !in.empty(); ++i) {
-        happen(quorum, static_cast<event>(in.below(static_cast<std::size_t>(event::count))), in);
+        events[in.below(std::size(events))](quorum, in);
     }
     quorum.finish();
     return 0;

@@ -1,5 +1,6 @@
 #include "network.hpp"
 
+#include "core/bytes/form_scripts.hpp"
 #include "core/bytes/guarded_scripts.hpp"
 #include "core/bytes/heal_scripts.hpp"
 #include "core/bytes/keys.hpp"
@@ -26,18 +27,14 @@ bool matches(int wanted, unsigned given) noexcept {
 
 } // namespace
 
-struct lock_key {
-    std::string_view name;       // of a reader's entry that of the readers
-    std::int64_t before_ms = -1; // until when it stayed with the token before the command
-};
-
-// Of a command that may set a lock: its keys, the token and the ttl.
+// One token in a command that may set a lock, and one of the command's keys.
 struct lock_write {
-    std::vector<lock_key> keys;
+    std::string_view key;
     std::string_view token;
     std::int64_t ttl_ms = 0;
-    bool guarded = false;  // it carries a moment after which it does nothing
-    bool acquires = false; // ... which is the end of its attempt
+    bool guarded = false;        // it carries a moment after which it does nothing
+    bool acquires = false;       // ... which is the end of its attempt
+    std::int64_t before_ms = -1; // until when the key stayed with the token before the command
 };
 
 namespace {
@@ -48,87 +45,58 @@ std::int64_t number_in(std::string_view text) noexcept {
     return value;
 }
 
-std::optional<lock_write> lock_write_in(server::words words) {
-    if (words.size() >= 6 && words[0] == "SET") {
-        return lock_write{
-            .keys = {{words[1]}},
-            .token = words[2],
-            .ttl_ms = number_in(words.back()),
-            .acquires = true};
-    }
-    if (words.size() <= 4 || !words[0].starts_with("EVAL")) {
-        return std::nullopt;
-    }
-    const auto count = static_cast<std::size_t>(number_in(words[2]));
-    if (count < 1 || words.size() <= 4 + count || words[3 + count].size() != token_size) {
-        return std::nullopt;
-    }
-    const server::words keys = words.subspan(3, count);
-    const std::size_t arguments = words.size() - 3 - count;
-    lock_write out{
-        .keys = {{keys[0]}}, .token = words[3 + count], .ttl_ms = number_in(words[4 + count])};
-    const auto has_readers = [&](std::size_t at) {
-        return keys.size() > at && keys[at].ends_with(":readers");
-    };
-    if (has_readers(1)) { // acquire, extend, release
-        out.keys.push_back({keys[1]});
-        out.guarded = count > 2;
-        out.acquires = count == 4;
-    } else if (keys.size() == 4 && keys[3].ends_with(":intent")) {
-        out.guarded = out.acquires = true;
-    } else {
-        for (std::size_t i = 2; i + 1 < count; i += 2) {
-            out.keys.push_back({keys[i]});
-        }
-        out.guarded = count > 1 && count % 2 == 1;
-        out.acquires = arguments == 8;
-    }
-    return out;
-}
-
 bool calls(server::words words, const redlock::core::script& what) noexcept {
     return words[1] == what.text || words[1] == what.sha1;
 }
 
-// Of a call for several locks: each by itself.
+// Of a call for several locks, each token with each key: only its own has it.
 std::vector<lock_write> lock_writes_in(server::words words) {
+    using namespace redlock::core;
+    if (words.size() >= 6 && words[0] == "SET") {
+        return {
+            {.key = words[1],
+             .token = words[2],
+             .ttl_ms = number_in(words.back()),
+             .acquires = true}};
+    }
     std::vector<lock_write> found;
-    const bool several = words.size() > 4;
-    const bool acquires = several && calls(words, redlock::core::guarded_acquire);
-    const bool plain = several && calls(words, redlock::core::compare_and_extend_each);
-    if (!acquires && !plain && !(several && calls(words, redlock::core::guarded_extend))) {
-        if (const std::optional<lock_write> one = lock_write_in(words)) {
-            found.push_back(*one);
-        }
+    const bool script = words.size() > 4 && words[0].starts_with("EVAL");
+    const auto count = script ? static_cast<std::size_t>(number_in(words[2])) : 0;
+    if (count == 0 || words.size() < count + 5) {
         return found;
     }
-    const auto count = static_cast<std::size_t>(number_in(words[2]));
-    const std::size_t records = plain ? 0 : 1; // the first key
-    const server::words locks = words.subspan(3 + records, count - records);
+    const server::words keys = words.subspan(3, count);
     const server::words arguments = words.subspan(3 + count);
-    const std::size_t keys_each = plain || arguments[1] == "0" ? 1 : 2;
-    const std::size_t first_counter = acquires ? 2 * (keys_each - 1) : 0;
-    for (std::size_t i = 0; i < locks.size() / keys_each; ++i) {
-        found.push_back(
-            {.keys = {{locks[i * keys_each]}},
-             .token = arguments[1 + records + first_counter + i],
-             .ttl_ms = number_in(arguments[0]),
-             .guarded = !plain,
-             .acquires = acquires});
+    lock_write one;
+    one.ttl_ms = number_in(arguments[arguments[0].size() == token_size ? 1 : 0]);
+    one.guarded = std::ranges::find(keys, record_key("p:")) != keys.end();
+    one.acquires = calls(words, guarded_acquire) || calls(words, all_acquire)
+                   || calls(words, shared_acquire) || calls(words, announced_acquire);
+    for (const std::string_view argument : arguments) {
+        for (const std::string_view key : keys) {
+            const bool lock = key.ends_with('}') || key.ends_with(":readers")
+                              || key.find("}:slot:") != std::string_view::npos;
+            if (argument.size() == token_size && lock) {
+                one.key = key;
+                one.token = argument;
+                found.push_back(one);
+            }
+        }
     }
     return found;
 }
 
 // A command in one line, its script by name.
 std::string describe(server::words words) {
-    static const std::vector<std::pair<std::string_view, const redlock::core::script*>> scripts{
-        {"compare_and_extend_each", &redlock::core::compare_and_extend_each},
-        {"HANDSHAKE", &redlock::core::guarded_handshake},
-        {"ACQUIRE", &redlock::core::guarded_acquire},
-        {"RAISE", &redlock::core::guarded_raise},
-        {"EXTEND", &redlock::core::guarded_extend},
-        {"HEAL", &redlock::core::guarded_heal},
-        {"RELEASE", &redlock::core::guarded_release}};
+    using namespace redlock::core;
+    static const std::vector<std::pair<std::string_view, const script*>> scripts{
+        {"compare_and_extend_each", &compare_and_extend_each},
+        {"HANDSHAKE", &guarded_handshake},
+        {"ACQUIRE", &guarded_acquire},
+        {"RAISE", &guarded_raise},
+        {"EXTEND", &guarded_extend},
+        {"HEAL", &guarded_heal},
+        {"RELEASE", &guarded_release}};
     std::string out;
     for (std::string_view word : words) {
         for (const auto& [name, script] : scripts) {
@@ -337,16 +305,12 @@ void network::execute(connection& one, connection_id id, const chunk& what) {
         } else {
             std::vector<lock_write> writes = lock_writes_in(words_);
             for (lock_write& each : writes) {
-                for (lock_key& key : each.keys) {
-                    key.before_ms = expiry_of(there, key.name, each.token);
-                }
+                each.before_ms = expiry_of(there, each.key, each.token);
             }
             said = there.process.execute(words_, there.wall_us(here_.now));
             said.encode(replies_);
-            for (const lock_write& each : writes) {
-                check_keys(there, each);
-                note_asked(one.client, each);
-            }
+            check_keys(there, writes);
+            note_asked(one.client, writes);
         }
         if (here_.story != nullptr && words_[0] != "INFO") {
             std::string text = said.describe();
@@ -695,12 +659,10 @@ bool network::is_free(unsigned number, const std::string& key, taking how) {
                      && find(key + ":intent") == nullptr;
 }
 
-void network::note_asked(unsigned client, const lock_write& what) {
-    for (const lock_key& key : what.keys) {
-        if (what.acquires && here_.what.attempt_within != 0) {
-            const bool read = key.name.ends_with(":readers");
-            const std::string_view lock =
-                key.name.substr(0, read ? key.name.rfind(':') : key.name.size());
+void network::note_asked(unsigned client, std::span<const lock_write> writes) {
+    for (const lock_write& each : writes) {
+        if (each.acquires && here_.what.attempt_within != 0) {
+            const std::string_view lock = each.key.substr(0, each.key.find(":readers"));
             asked_[std::to_string(client) + " " + std::string(lock)] = here_.now;
         }
     }
@@ -731,17 +693,20 @@ std::int64_t network::expiry_of(master& where, std::string_view key, std::string
 }
 
 // A key that a command wrote or extended must be gone in time.
-void network::check_keys(master& where, const lock_write& what) {
-    std::int64_t expires_ms = -1; // the last of what changed
-    std::int64_t kept_ms = -1;
-    for (const lock_key& key : what.keys) {
-        const std::int64_t now_ms = expiry_of(where, key.name, what.token);
-        expires_ms = now_ms != key.before_ms ? std::max(expires_ms, now_ms) : expires_ms;
-        kept_ms = std::max(kept_ms, key.before_ms);
+void network::check_keys(master& where, std::span<const lock_write> writes) {
+    for (const lock_write& one : writes) {
+        const std::int64_t expires_ms = expiry_of(where, one.key, one.token);
+        // An owner that became a reader keeps what it had.
+        const bool longer = std::ranges::all_of(writes, [&](const lock_write& each) {
+            return each.token != one.token || each.before_ms < expires_ms;
+        });
+        if (longer) {
+            check_key(where, one, expires_ms);
+        }
     }
-    if (expires_ms <= kept_ms) { // an owner that became a reader keeps what it had
-        return;
-    }
+}
+
+void network::check_key(master& where, const lock_write& what, std::int64_t expires_ms) {
     const nanos until =
         expires_ms == entry::no_expiry ? no_time : where.wall.when((expires_ms + 1) * ms);
     // A millisecond is for Redis' rounding.

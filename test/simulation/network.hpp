@@ -195,8 +195,9 @@ private:
     void scatter(connection& one, connection_id id, bool late, nanos late_max);
     std::string new_run_id(master& one);
 
-    void note_asked(unsigned client, const lock_write& what);
-    void check_keys(master& where, const lock_write& what);
+    void note_asked(unsigned client, std::span<const lock_write> writes);
+    void check_keys(master& where, std::span<const lock_write> writes);
+    void check_key(master& where, const lock_write& what, std::int64_t expires_ms);
     std::int64_t expiry_of(master& where, std::string_view key, std::string_view token);
     attempt* find_attempt(std::string_view token);
     nanos slow(nanos span) const noexcept;

@@ -46,7 +46,7 @@ op simple(const scene& wanted) {
     return one;
 }
 
-/// It wants the lock after that time, and holds it for so long, or to the end.
+/// It wants the lock after that time, and holds it for that long, or to the end.
 op holding(const scene& wanted, nanos think, nanos hold = 0) {
     op one = simple(wanted);
     one.think = think;
