@@ -1,4 +1,4 @@
-// What the makers of plans share: masters, clients and moments of faults.
+// A plan that is being made: masters, clients and moments of faults are chosen at random.
 
 #pragma once
 
@@ -10,56 +10,48 @@
 
 namespace simulation {
 
-inline int any_master(const plan& what, generator& random) {
-    return static_cast<int>(random.below(what.masters.size()));
-}
+using enum fault_kind;
 
-inline int any_client(const plan& what, generator& random) {
-    return static_cast<int>(random.below(what.clients.size()));
-}
+struct draft : plan, generator {
+    explicit draft(std::uint64_t number) : generator(number, 1) { seed = number; }
 
-/// -1, for all of them, in this percentage of cases.
-inline int master_or_all(const plan& what, generator& random, unsigned percent = 40) {
-    return random.percent(percent) ? -1 : any_master(what, random);
-}
+    /// What follows is drawn from another stream of the same seed.
+    void draw_from(std::uint64_t stream) { generator::operator=(generator(seed, stream)); }
 
-inline int client_or_all(const plan& what, generator& random, unsigned percent = 40) {
-    return random.percent(percent) ? -1 : any_client(what, random);
-}
-
-inline fault_kind any_of(generator& random, std::initializer_list<fault_kind> kinds) {
-    return kinds.begin()[random.below(kinds.size())];
-}
-
-inline nanos longest_lease(const plan& what) {
-    return what.max_ttl_ms() * ms;
-}
-
-inline bool all_guarded(const plan& what) {
-    return std::ranges::all_of(
-        what.clients, [](const client_plan& one) { return one.speaks == speech::guarded; });
-}
-
-/// A fault that begins and ends while faults are allowed.
-inline fault& add(plan& what, generator& random, fault one, nanos longest) {
-    one.at = random.between(10 * ms, what.faults_end - 50 * ms);
-    one.span = random.between(ms, std::min(longest, what.faults_end - one.at - 10 * ms));
-    return what.faults.emplace_back(one);
-}
-
-/// A client that crashes or closes does so before the next one starts.
-inline void end_in_time(const plan& what, fault& one) {
-    if (one.kind == fault_kind::client_crash || one.kind == fault_kind::client_close) {
-        one.at = std::min(one.at, what.faults_end - 200 * ms);
-        one.span = std::max(one.span, (what.master_timeout_ms + 20) * ms);
+    int any_master() { return static_cast<int>(below(masters.size())); }
+    int any_client() { return static_cast<int>(below(clients.size())); }
+    /// -1, for all of them, in this percentage of cases.
+    int master_or_all(unsigned chance = 40) { return percent(chance) ? -1 : any_master(); }
+    int client_or_all(unsigned chance = 40) { return percent(chance) ? -1 : any_client(); }
+    fault_kind any_of(std::initializer_list<fault_kind> kinds) {
+        return kinds.begin()[below(kinds.size())];
     }
-}
 
-template <typename Adder>
-void add_some(plan& what, generator& random, std::uint64_t most, Adder adder) {
-    for (std::uint64_t left = random.below(most + 1); left > 0; --left) {
-        adder(what, random);
+    nanos longest_lease() const noexcept { return max_ttl_ms() * ms; }
+    bool all_guarded() const {
+        return std::ranges::count(clients, speech::plain, &client_plan::speaks) == 0;
     }
-}
+
+    /// A fault that begins and ends while faults are allowed.
+    fault& add(fault one, nanos longest) {
+        one.at = between(10 * ms, faults_end - 50 * ms);
+        one.span = between(ms, std::min(longest, faults_end - one.at - 10 * ms));
+        return faults.emplace_back(one);
+    }
+    fault& add(fault one) { return add(one, longest_lease()); }
+    /// A client that crashes or closes does so before the next one starts.
+    void end_in_time(fault& one) const {
+        if (one.kind == client_crash || one.kind == client_close) {
+            one.at = std::min(one.at, faults_end - 200 * ms);
+            one.span = std::max(one.span, (master_timeout_ms + 20) * ms);
+        }
+    }
+    template <typename Adder>
+    void add_some(std::uint64_t most, Adder adder) {
+        for (std::uint64_t left = below(most + 1); left > 0; --left) {
+            adder(*this);
+        }
+    }
+};
 
 } // namespace simulation

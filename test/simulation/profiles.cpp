@@ -1,7 +1,6 @@
 #include "profiles.hpp"
 
 #include "faults.hpp"
-#include "forms.hpp"
 #include "operators.hpp"
 #include "waiting.hpp"
 
@@ -13,32 +12,27 @@ namespace {
 
 // --- Faults, one of each kind --------------------------------------------------------------------
 
-/// The same, of one master.
-void add(plan& what, generator& random, fault_kind kind, nanos longest) {
-    add(what, random, {.kind = kind, .master = any_master(what, random)}, longest);
-}
-
-void add_partition(plan& what, generator& random) {
-    fault one{.kind = fault_kind::partition};
-    one.client = client_or_all(what, random, 30);
-    one.master = any_master(what, random);
-    one.amount = random.percent(40) ? 3 : random.between(1, 2);
-    add(what, random, one, longest_lease(what));
+void add_partition(draft& what) {
+    what.add(
+        {.kind = partition,
+         .client = what.client_or_all(30),
+         .master = what.any_master(),
+         .amount = what.percent(40) ? 3 : what.between(1, 2)});
 }
 
 // Several masters at once are out of one client's reach.
-void add_wide_partition(plan& what, generator& random) {
-    const nanos at = random.between(10 * ms, what.faults_end - 100 * ms);
+void add_wide_partition(draft& what) {
+    const nanos at = what.between(10 * ms, what.faults_end - 100 * ms);
     const nanos span =
-        random.between(5 * ms, std::min(longest_lease(what), what.faults_end - at - 10 * ms));
-    const int client = any_client(what, random);
-    const std::int64_t directions = random.between(1, 3);
+        what.between(5 * ms, std::min(what.longest_lease(), what.faults_end - at - 10 * ms));
+    const int client = what.any_client();
+    const std::int64_t directions = what.between(1, 3);
     for (int m = 0; m < static_cast<int>(what.masters.size()); ++m) {
-        if (random.percent(60)) {
+        if (what.percent(60)) {
             what.faults.push_back(
-                {fault_kind::partition,
-                 at + random.between(0, 3 * ms),
-                 span - random.between(0, 2 * ms),
+                {partition,
+                 at + what.between(0, 3 * ms),
+                 span - what.between(0, 2 * ms),
                  client,
                  m,
                  directions});
@@ -46,202 +40,196 @@ void add_wide_partition(plan& what, generator& random) {
     }
 }
 
-void add_break(plan& what, generator& random) {
-    fault one{.kind = random.percent(60) ? fault_kind::break_late : fault_kind::break_lost};
-    one.client = client_or_all(what, random, 30);
-    one.master = master_or_all(what, random, 20);
-    one.amount = one.kind == fault_kind::break_late ? what.air.late_max : 0;
-    add(what, random, one, 0);
+void add_break(draft& what) {
+    fault one{.kind = what.percent(60) ? break_late : break_lost};
+    one.client = what.client_or_all(30);
+    one.master = what.master_or_all(20);
+    one.amount = one.kind == break_late ? what.air.late_max : 0;
+    what.add(one, 0);
 }
 
-void add_refusal(plan& what, generator& random) {
-    fault one{.kind = fault_kind::refuse};
-    one.client = client_or_all(what, random, 30);
-    one.master = any_master(what, random);
-    add(what, random, one, longest_lease(what));
+void add_refusal(draft& what) {
+    what.add({.kind = refuse, .client = what.client_or_all(30), .master = what.any_master()});
 }
 
-void add_stall(plan& what, generator& random) {
-    add(what, random, fault_kind::stall, longest_lease(what));
+void add_stall(draft& what) {
+    what.add({.kind = stall, .master = what.any_master()});
 }
 
 // What a master has kept when it is back: all, if it fsyncs every write; else whatever it likes.
-void add_crash(plan& what, generator& random) {
-    fault one{.kind = fault_kind::crash};
-    one.master = any_master(what, random);
+void add_crash(draft& what) {
+    fault one{.kind = crash};
+    one.master = what.any_master();
     if (!what.masters[static_cast<std::size_t>(one.master)].fsyncs) {
-        const std::uint64_t kind = random.below(3);
-        one.amount = kind == 0   ? -1
-                     : kind == 1 ? random.between(0, sec)
-                                 : random.between(sec, 4 * sec);
+        const std::uint64_t kind = what.below(3);
+        one.amount = kind == 0 ? -1 : kind == 1 ? what.between(0, sec) : what.between(sec, 4 * sec);
     }
-    add(what, random, one, 2 * longest_lease(what));
+    what.add(one, 2 * what.longest_lease());
 }
 
-void add_flush(plan& what, generator& random) {
-    fault one{.kind = fault_kind::flush};
-    one.master = master_or_all(what, random, 20);
-    add(what, random, one, 0);
+void add_flush(draft& what) {
+    what.add({.kind = flush, .master = what.master_or_all(20)}, 0);
 }
 
-void add_replacement(plan& what, generator& random) {
-    fault one{.kind = fault_kind::replace};
-    one.master = any_master(what, random);
-    one.amount = any_master(what, random);
+void add_replacement(draft& what) {
+    fault one{.kind = replace};
+    one.master = what.any_master();
+    one.amount = what.any_master();
     if (one.amount != one.master) {
-        add(what, random, one, 0);
+        what.add(one, 0);
     }
 }
 
-void add_pause(plan& what, generator& random) {
-    fault one{.kind = random.percent(50) ? fault_kind::pause : fault_kind::suspend};
-    one.client = any_client(what, random);
-    add(what, random, one, 2 * longest_lease(what));
+void add_pause(draft& what) {
+    what.add(
+        {.kind = what.percent(50) ? pause : suspend, .client = what.any_client()},
+        2 * what.longest_lease());
 }
 
-void add_client_end(plan& what, generator& random) {
-    fault one{.kind = random.percent(60) ? fault_kind::client_crash : fault_kind::client_close};
-    one.client = any_client(what, random);
-    end_in_time(what, add(what, random, one, longest_lease(what)));
+void add_client_end(draft& what) {
+    fault one{.kind = what.percent(60) ? client_crash : client_close};
+    one.client = what.any_client();
+    what.end_in_time(what.add(one));
 }
 
 // --- Profiles ------------------------------------------------------------------------------------
 
-void rough_air(plan& what, generator& random) {
-    what.air.slow_percent = static_cast<unsigned>(random.below(8));
-    what.air.slow_max = random.between(5 * ms, 2 * what.master_timeout_ms * ms);
-    what.air.flush_max = random.percent(50) ? 0 : random.between(0, 3 * ms);
+void rough_air(draft& what) {
+    what.air.slow_percent = static_cast<unsigned>(what.below(8));
+    what.air.slow_max = what.between(5 * ms, 2 * what.master_timeout_ms * ms);
+    what.air.flush_max = what.percent(50) ? 0 : what.between(0, 3 * ms);
 }
 
-void calm(plan&, generator&) {}
+void calm(draft&) {}
 
-void add_network_faults(plan& what, generator& random) {
-    rough_air(what, random);
-    add_some(what, random, 3, add_partition);
-    add_some(what, random, 1, add_wide_partition);
-    add_some(what, random, 3, add_break);
-    add_some(what, random, 1, add_refusal);
-    add_some(what, random, 2, add_stall);
+void add_network_faults(draft& what) {
+    rough_air(what);
+    what.add_some(3, add_partition);
+    what.add_some(1, add_wide_partition);
+    what.add_some(3, add_break);
+    what.add_some(1, add_refusal);
+    what.add_some(2, add_stall);
 }
 
 // Connections break and leave commands in flight.
-void add_in_flight_faults(plan& what, generator& random) {
-    rough_air(what, random);
+void add_in_flight_faults(draft& what) {
+    rough_air(what);
     what.air.slow_percent = 20;
     what.air.late_percent = 80;
-    add_some(what, random, 10, add_break);
-    add_some(what, random, 2, add_stall);
-    add_some(what, random, 2, [](plan& plan, generator& source) {
-        fault one{.kind = fault_kind::slow_handshake};
-        one.client = client_or_all(plan, source, 50);
-        one.master = master_or_all(plan, source, 50);
-        one.amount = plan.connect_timeout_ms * ms;
-        add(plan, source, one, plan.faults_end);
+    what.add_some(10, add_break);
+    what.add_some(2, add_stall);
+    what.add_some(2, [](draft& made) {
+        made.add(
+            {.kind = slow_handshake,
+             .client = made.client_or_all(50),
+             .master = made.master_or_all(50),
+             .amount = made.connect_timeout_ms * ms},
+            made.faults_end);
     });
 }
 
-void add_restart_faults(plan& what, generator& random) {
-    rough_air(what, random);
-    add_some(what, random, 5, add_crash);
-    add_some(what, random, 1, add_break);
-    add_some(what, random, 1, add_partition);
+void add_restart_faults(draft& what) {
+    rough_air(what);
+    what.add_some(5, add_crash);
+    what.add_some(1, add_break);
+    what.add_some(1, add_partition);
 }
 
-void add_client_faults(plan& what, generator& random) {
-    rough_air(what, random);
-    add_some(what, random, 5, add_pause);
-    add_some(what, random, 2, add_client_end);
-    add_some(what, random, 1, add_break);
+void add_client_faults(draft& what) {
+    rough_air(what);
+    what.add_some(5, add_pause);
+    what.add_some(2, add_client_end);
+    what.add_some(1, add_break);
 }
 
 // All clocks as wrong as they may be, relative to each other: half of the bound to either side.
-void bad_clocks(plan& what, generator& random) {
+void bad_clocks(draft& what) {
     const std::int64_t half = what.drift_ppb / 2;
-    const auto extreme = [&] { return random.percent(50) ? half : -half; };
+    const auto extreme = [&] { return what.percent(50) ? half : -half; };
     for (master_plan& one : what.masters) {
-        one.rate_ppb = random.percent(70) ? extreme() : random.between(-half, half);
+        one.rate_ppb = what.percent(70) ? extreme() : what.between(-half, half);
     }
     for (client_plan& one : what.clients) {
-        one.rate_ppb = random.percent(70) ? extreme() : random.between(-half, half);
+        one.rate_ppb = what.percent(70) ? extreme() : what.between(-half, half);
     }
 }
 
 // Steps of all clocks together stay within the margin: forward for leases, either way for offsets.
-void add_steps(plan& what, generator& random) {
+void add_steps(draft& what) {
     const std::int64_t margin_us = what.drift_margin_ms * 1000;
-    const std::uint64_t steps = random.below(4);
+    const std::uint64_t steps = what.below(4);
     for (std::uint64_t i = 0; i < steps; ++i) {
-        fault one{.kind = fault_kind::step};
-        one.master = any_master(what, random);
+        fault one{.kind = step};
+        one.master = what.any_master();
         const std::int64_t most = (margin_us - 1000) / static_cast<std::int64_t>(steps);
-        one.amount = random.percent(60) ? random.between(0, most) : -random.between(0, most);
-        add(what, random, one, 0);
+        one.amount = what.percent(60) ? what.between(0, most) : -what.between(0, most);
+        what.add(one, 0);
     }
 }
 
-void add_clock_faults(plan& what, generator& random) {
-    what.drift_margin_ms = random.between(2, 10);
-    what.drift_ppb = random.percent(50) ? what.drift_ppb : 5 * what.drift_ppb;
-    bad_clocks(what, random);
-    add_steps(what, random);
-    add_some(what, random, 1, add_pause);
-    add_some(what, random, 1, add_partition);
+void add_clock_faults(draft& what) {
+    what.drift_margin_ms = what.between(2, 10);
+    what.drift_ppb = what.percent(50) ? what.drift_ppb : 5 * what.drift_ppb;
+    bad_clocks(what);
+    add_steps(what);
+    what.add_some(1, add_pause);
+    what.add_some(1, add_partition);
 }
 
 // Long holds that live on extensions, with partitions around the moments at which they are sent.
-void add_extension_faults(plan& what, generator& random) {
-    rough_air(what, random);
+void add_extension_faults(draft& what) {
+    rough_air(what);
     for_each_op(what, [&](const client_plan& client, op& one) {
-        one.renews = random.percent(80);
-        one.hold = random.between(longest_lease(what) / 2, 3 * longest_lease(what));
-        if (random.percent(40)) {
-            one.extend_after.push_back(random.between(0, one.ttl_ms * ms));
-            one.extend_ttl_ms = random.between(one.ttl_ms / 2, client.max_ttl_ms);
+        one.renews = what.percent(80);
+        one.hold = what.between(what.longest_lease() / 2, 3 * what.longest_lease());
+        if (what.percent(40)) {
+            one.extend_after.push_back(what.between(0, one.ttl_ms * ms));
+            one.extend_ttl_ms = what.between(one.ttl_ms / 2, client.max_ttl_ms);
         }
     });
-    add_some(what, random, 4, add_wide_partition);
-    add_some(what, random, 4, add_partition);
-    add_some(what, random, 2, add_break);
-    add_some(what, random, 1, add_stall);
+    what.add_some(4, add_wide_partition);
+    what.add_some(4, add_partition);
+    what.add_some(2, add_break);
+    what.add_some(1, add_stall);
 }
 
 // Time-outs as long as the leases.
-void add_tight_timeouts(plan& what, generator& random) {
-    what.master_timeout_ms = random.between(60, what.max_ttl_ms());
-    what.air.slow_percent = static_cast<unsigned>(random.between(5, 40));
-    what.air.slow_max = random.between(10 * ms, longest_lease(what));
-    what.air.flush_max = random.between(0, 10 * ms);
-    add_some(what, random, 4, add_stall);
-    add_some(what, random, 2, add_partition);
-    add_some(what, random, 1, add_pause);
+void add_tight_timeouts(draft& what) {
+    what.master_timeout_ms = what.between(60, what.max_ttl_ms());
+    what.air.slow_percent = static_cast<unsigned>(what.between(5, 40));
+    what.air.slow_max = what.between(10 * ms, what.longest_lease());
+    what.air.flush_max = what.between(0, 10 * ms);
+    what.add_some(4, add_stall);
+    what.add_some(2, add_partition);
+    what.add_some(1, add_pause);
 }
 
 // Memory that is lost without a restart. Not for the plain protocol, which says that it may fail.
-void add_flush_faults(plan& what, generator& random) {
-    rough_air(what, random);
-    add_some(what, random, 5, add_flush);
-    add_some(what, random, 2, add_replacement);
-    add_some(what, random, 1, add_crash);
-    add_some(what, random, 1, add_break);
+void add_flush_faults(draft& what) {
+    rough_air(what);
+    what.add_some(5, add_flush);
+    what.add_some(2, add_replacement);
+    what.add_some(1, add_crash);
+    what.add_some(1, add_break);
 }
 
 // Holders that live on extensions while masters lose data: missing keys are created again.
-void add_heal_faults(plan& what, generator& random) {
-    add_extension_faults(what, random);
+void add_heal_faults(draft& what) {
+    add_extension_faults(what);
     what.air.late_percent = 60;
-    add_some(what, random, 4, add_flush);
-    add_some(what, random, 3, add_crash);
-    add_some(what, random, 3, add_break);
-    add_some(what, random, 2, add_pause);
+    what.add_some(4, add_flush);
+    what.add_some(3, add_crash);
+    what.add_some(3, add_break);
+    what.add_some(2, add_pause);
 }
 
 // Long leases: what remains of a failed attempt or a release must be removed, as it would stay.
 // Nothing is late, since a late command may take a lock that nobody removes before it expires.
-void add_rollback_faults(plan& what, generator& random) {
+void add_rollback_faults(draft& what) {
     what.prompt = true;
     what.air.late_max = 0;
     what.air.lost_pushes_percent = 0; // a waiter that misses one waits for a whole lease
-    const std::int64_t ttl = random.between(10'000, 30'000);
+    const std::int64_t ttl = what.between(10'000, 30'000);
     for (client_plan& client : what.clients) {
         client.pushes = what.clients.front().pushes;
         client.max_ttl_ms = ttl;
@@ -249,101 +237,93 @@ void add_rollback_faults(plan& what, generator& random) {
     for_each_op(what, [&](const client_plan&, op& one) {
         one.ttl_ms = ttl;
         one.extend_after.clear();
-        one.hold = random.between(0, 20 * ms);
-        one.think = random.between(0, 40 * ms);
+        one.hold = what.between(0, 20 * ms);
+        one.think = what.between(0, 40 * ms);
         one.max_hold_ms = 0;
         one.end = op::ending::release;
     });
     for (master_plan& one : what.masters) {
         one.age = 1000 * sec;
     }
-    const auto cut = [](plan& plan, generator& source) {
-        fault one{.kind = fault_kind::break_lost};
-        one.client = client_or_all(plan, source, 30);
-        one.master = master_or_all(plan, source, 20);
-        add(plan, source, one, 0);
-    };
-    const auto brief = [](fault_kind kind) {
-        return [kind](plan& plan, generator& source) {
-            fault one{.kind = kind};
-            one.master = any_master(plan, source);
-            if (kind == fault_kind::partition) {
-                one.client = client_or_all(plan, source, 30);
-                one.amount = source.between(1, 3);
-            }
-            add(plan, source, one, 200 * ms);
-        };
-    };
-    add_some(what, random, 5, cut);
-    add_some(what, random, 3, brief(fault_kind::partition));
-    add_some(what, random, 3, brief(fault_kind::stall));
+    what.add_some(5, [](draft& made) {
+        const int client = made.client_or_all(30);
+        made.add({.kind = break_lost, .client = client, .master = made.master_or_all(20)}, 0);
+    });
+    what.add_some(3, [](draft& made) {
+        fault cut{.kind = partition, .master = made.any_master()};
+        cut.client = made.client_or_all(30);
+        cut.amount = made.between(1, 3);
+        made.add(cut, 200 * ms);
+    });
+    what.add_some(
+        3, [](draft& made) { made.add({.kind = stall, .master = made.any_master()}, 200 * ms); });
 }
 
 // Counters of masters that differ: clocks at the ends of their bound, lost counters, votes by the
 // least majority.
-void add_fence_faults(plan& what, generator& random) {
-    rough_air(what, random);
+void add_fence_faults(draft& what) {
+    rough_air(what);
     what.ordered = true;
     for (master_plan& one : what.masters) {
-        one.offset_us = (random.percent(50) ? 500 : -500) * what.offset_bound_ms;
+        one.offset_us = (what.percent(50) ? 500 : -500) * what.offset_bound_ms;
     }
     for_each_op(what, [&](const client_plan& client, op& one) {
         one.fences = true;
-        one.ttl_ms = random.between(30, client.max_ttl_ms);
-        one.think = random.between(0, 5 * ms);
-        one.hold = random.between(0, 20 * ms);
-        one.write_after.assign(1, random.between(0, longest_lease(what)));
+        one.ttl_ms = what.between(30, client.max_ttl_ms);
+        one.think = what.between(0, 5 * ms);
+        one.hold = what.between(0, 20 * ms);
+        one.write_after.assign(1, what.between(0, what.longest_lease()));
     });
-    add_some(what, random, 3, add_flush);
-    add_some(what, random, 2, add_crash);
-    add_some(what, random, 3, add_wide_partition);
-    add_some(what, random, 3, add_stall);
-    add_some(what, random, 3, add_break);
-    add_some(what, random, 2, add_pause);
+    what.add_some(3, add_flush);
+    what.add_some(2, add_crash);
+    what.add_some(3, add_wide_partition);
+    what.add_some(3, add_stall);
+    what.add_some(3, add_break);
+    what.add_some(2, add_pause);
 }
 
-void add_all_faults(plan& what, generator& random) {
-    rough_air(what, random);
-    bad_clocks(what, random);
-    add_some(what, random, 2, add_partition);
-    add_some(what, random, 1, add_wide_partition);
-    add_some(what, random, 3, add_break);
-    add_some(what, random, 1, add_stall);
-    add_some(what, random, 2, add_crash);
-    add_some(what, random, 2, add_pause);
-    add_some(what, random, 1, add_client_end);
-    if (all_guarded(what)) {
-        add_some(what, random, 1, add_flush);
+void add_all_faults(draft& what) {
+    rough_air(what);
+    bad_clocks(what);
+    what.add_some(2, add_partition);
+    what.add_some(1, add_wide_partition);
+    what.add_some(3, add_break);
+    what.add_some(1, add_stall);
+    what.add_some(2, add_crash);
+    what.add_some(2, add_pause);
+    what.add_some(1, add_client_end);
+    if (what.all_guarded()) {
+        what.add_some(1, add_flush);
     }
     if (what.drift_margin_ms >= 4) {
-        add_steps(what, random);
+        add_steps(what);
     }
 }
 
 // A1 and A2 are broken on purpose.
-void break_assumptions(plan& what, generator& random) {
-    add_all_faults(what, random);
+void break_assumptions(draft& what) {
+    add_all_faults(what);
     what.kept = what.ordered = false;
     // Between two looks at a clock that runs as wrong as here. With less, each would show a step.
     what.offset_bound_ms = std::max<std::int64_t>(what.offset_bound_ms, 300);
     for (client_plan& one : what.clients) {
-        one.rate_ppb = random.between(-10, 10) * what.drift_ppb;
+        one.rate_ppb = what.between(-10, 10) * what.drift_ppb;
     }
     for (master_plan& one : what.masters) {
-        one.rate_ppb = random.between(-10, 10) * what.drift_ppb;
+        one.rate_ppb = what.between(-10, 10) * what.drift_ppb;
     }
-    for (std::uint64_t i = random.below(3); i > 0; --i) {
-        fault one{.kind = fault_kind::step};
-        one.master = any_master(what, random);
-        one.amount = random.between(-what.max_ttl_ms(), what.max_ttl_ms()) * 1000;
-        add(what, random, one, 0);
+    for (std::uint64_t i = what.below(3); i > 0; --i) {
+        what.add(
+            {.kind = step,
+             .master = what.any_master(),
+             .amount = what.between(-what.max_ttl_ms(), what.max_ttl_ms()) * 1000},
+            0);
     }
 }
 
 bool forgets_records(fault_kind what) {
-    return what == fault_kind::crash || what == fault_kind::flush || what == fault_kind::replace
-           || what == fault_kind::promote || what == fault_kind::take_over
-           || what == fault_kind::flush_db || what == fault_kind::remove_keys;
+    return what == crash || what == flush || what == replace || what == promote || what == take_over
+           || what == flush_db || what == remove_keys;
 }
 
 // The first masters keep their records for sure.
@@ -355,16 +335,16 @@ void keep_records(plan& what, std::size_t masters) {
 
 // The leases of one client are longer than the max_ttl of the others, in some runs. Then A3
 // excludes a snapshot from before its first contact: a crash leaves all or nothing.
-void take_longer(plan& what, generator& random) {
-    if (!random.percent(30)) {
+void take_longer(draft& what) {
+    if (!what.percent(30)) {
         return;
     }
     for (fault& one : what.faults) {
-        const bool restores = one.kind == fault_kind::crash || one.kind == fault_kind::promote;
+        const bool restores = one.kind == crash || one.kind == promote;
         one.amount = restores ? std::min<std::int64_t>(one.amount, 0) : one.amount;
     }
     keep_records(what, (what.masters.size() + 1) / 2); // N - q + 1
-    const std::int64_t factor = random.between(2, 3);
+    const std::int64_t factor = what.between(2, 3);
     client_plan& client = what.clients.back();
     client.max_ttl_ms *= factor;
     for (auto& worker : client.workers) {
@@ -376,115 +356,136 @@ void take_longer(plan& what, generator& random) {
 
 // Clients with different lists of masters, of which all contain the first one. Only that one keeps
 // its record for sure.
-void add_different_lists(plan& what, generator& random) {
-    add_all_faults(what, random);
+void add_different_lists(draft& what) {
+    add_all_faults(what);
     keep_records(what, 1);
     what.members = true;
-    what.founded = random.percent(50);
+    what.founded = what.percent(50);
     for (client_plan& one : what.clients) {
-        if (random.percent(50)) {
-            one.masters = 1 + random.below(what.masters.size());
+        if (what.percent(50)) {
+            one.masters = 1 + what.below(what.masters.size());
         }
     }
 }
 
-void add_list_faults(plan& what, generator& random) {
-    add_different_lists(what, random);
-    take_longer(what, random);
+void add_list_faults(draft& what) {
+    add_different_lists(what);
+    take_longer(what);
 }
 
 // The quorum is founded while clients have other lists, or other names for the same masters; some
 // are corrected, and some replace a list that is not final at once.
-void add_rival_lists(plan& what, generator& random) {
-    add_different_lists(what, random);
+void add_rival_lists(draft& what) {
+    add_different_lists(what);
     what.founded = false;
     for (client_plan& one : what.clients) {
-        one.respelled = random.percent(30);
-        one.replaces = random.percent(40);
-        one.corrected = random.percent(50);
+        one.respelled = what.percent(30);
+        one.replaces = what.percent(40);
+        one.corrected = what.percent(50);
     }
     // Masters that do not reply before a list is written to the others.
-    for (std::uint64_t left = random.below(4); left > 0; --left) {
-        fault one{.kind = random.percent(50) ? fault_kind::refuse : fault_kind::stall};
-        one.master = any_master(what, random);
-        one.span = random.between(10 * ms, what.faults_end / 2);
+    for (std::uint64_t left = what.below(4); left > 0; --left) {
+        fault one{.kind = what.percent(50) ? refuse : stall};
+        one.master = what.any_master();
+        one.span = what.between(10 * ms, what.faults_end / 2);
         what.faults.push_back(one);
     }
-    for (std::uint64_t left = 1 + random.below(4); left > 0; --left) {
-        fault one{.kind = random.percent(50) ? fault_kind::client_crash : fault_kind::pause};
-        one.client = any_client(what, random);
-        add(what, random, one, 0);
+    for (std::uint64_t left = 1 + what.below(4); left > 0; --left) {
+        what.add({.kind = what.percent(50) ? client_crash : pause, .client = what.any_client()}, 0);
     }
-    take_longer(what, random);
+    take_longer(what);
 }
 
 // Members are added and removed while locks are taken, by several clients at once. In half of the
 // runs masters also lose their records, all but the first.
-void add_member_changes(plan& what, generator& random) {
+void add_member_changes(draft& what) {
     const std::size_t masters = what.masters.size();
-    const bool forgets = random.percent(50);
+    const bool forgets = what.percent(50);
     if (forgets) {
-        add_different_lists(what, random);
+        add_different_lists(what);
     } else {
-        add_network_faults(what, random);
-        add_client_faults(what, random);
+        add_network_faults(what);
+        add_client_faults(what);
     }
     what.members = what.founded = true;
     for_each_op(what, [&](client_plan& client, op& one) {
         client.masters = 0;
-        one.end = random.percent(40) ? op::ending::abandon : one.end; // extended by other processes
+        one.end = what.percent(40) ? op::ending::abandon : one.end; // extended by other processes
     });
     what.members_at_first = masters > 3 ? masters - 1 : masters;
     std::size_t removals = 0;
     for (client_plan& one : what.clients) {
-        if (random.percent(60)) {
-            const bool adds = what.members_at_first < masters && random.percent(50);
+        if (what.percent(60)) {
+            const bool adds = what.members_at_first < masters && what.percent(50);
             removals += adds ? 0U : 1U;
             one.change = adds ? "+m" + std::to_string(masters - 1)
-                              : "-m" + std::to_string(random.below(what.members_at_first));
+                              : "-m" + std::to_string(what.below(what.members_at_first));
         }
     }
-    take_longer(what, random);
+    take_longer(what);
     // A client does not work with a quorum of which it has too few masters in its list.
     what.may_refuse = forgets || 2 * what.members_at_first <= masters + 2 * removals;
 }
 
 // Leases are longer than what some masters have recorded, or become so when the limit is lowered,
 // and masters lose their records: all but N - q + 1 of them, at once and completely (A3).
-void add_limit_faults(plan& what, generator& random) {
-    add_all_faults(what, random);
+void add_limit_faults(draft& what) {
+    add_all_faults(what);
     for (fault& one : what.faults) {
-        const bool restores = one.kind == fault_kind::crash || one.kind == fault_kind::promote;
+        const bool restores = one.kind == crash || one.kind == promote;
         one.amount = restores ? std::min<std::int64_t>(one.amount, 0) : one.amount;
     }
-    const std::size_t masters = what.masters.size();
-    keep_records(what, (masters + 1) / 2);
-    for (std::uint64_t left = random.between(1, 3); masters > 1 && left > 0; --left) {
-        fault one{.kind = random.percent(50) ? fault_kind::crash : fault_kind::flush};
-        one.master = static_cast<int>(random.between(
-            static_cast<std::int64_t>((masters + 1) / 2), static_cast<std::int64_t>(masters) - 1));
-        one.amount = one.kind == fault_kind::crash ? -1 : 0;
-        add(what, random, one, 0);
+    const auto masters = static_cast<std::int64_t>(what.masters.size());
+    keep_records(what, (what.masters.size() + 1) / 2);
+    for (std::uint64_t left = what.between(1, 3); masters > 1 && left > 0; --left) {
+        const bool crashes = what.percent(50);
+        const auto which = static_cast<int>(what.between((masters + 1) / 2, masters - 1));
+        what.add({.kind = crashes ? crash : flush, .master = which, .amount = -1}, 0);
     }
     what.members = true;
-    what.founded = random.percent(80);
+    what.founded = what.percent(80);
     const std::int64_t base = what.clients.front().max_ttl_ms;
     for (client_plan& one : what.clients) {
-        one.takes_recorded = random.percent(60);
-        one.max_ttl_ms = random.percent(30) ? base / 2 : one.max_ttl_ms;
-        one.max_ttl_ms *= random.percent(20) ? random.between(2, 3) : 1;
-        if (random.percent(40)) {
-            one.change = "=" + std::to_string(random.between(50, 3 * base));
+        one.takes_recorded = what.percent(60);
+        one.max_ttl_ms = what.percent(30) ? base / 2 : one.max_ttl_ms;
+        one.max_ttl_ms *= what.percent(20) ? what.between(2, 3) : 1;
+        if (what.percent(40)) {
+            one.change = "=" + std::to_string(what.between(50, 3 * base));
         }
     }
     for_each_op(what, [&](client_plan& client, op& one) {
         const std::int64_t longest = client.takes_recorded ? 3 * base : client.max_ttl_ms;
-        one.ttl_ms = random.percent(50) ? longest : random.between(40, longest);
+        one.ttl_ms = what.percent(50) ? longest : what.between(40, longest);
         one.stop_margin_ms = one.min_validity_ms = one.max_hold_ms = 0;
-        one.extend_ttl_ms = random.between(40, longest);
-        one.hold = random.between(0, 2 * one.ttl_ms * ms);
-        one.end = random.percent(20) ? op::ending::abandon : op::ending::release;
+        one.extend_ttl_ms = what.between(40, longest);
+        one.hold = what.between(0, 2 * one.ttl_ms * ms);
+        one.end = what.percent(20) ? op::ending::abandon : op::ending::release;
     });
+}
+
+// Workers acquire several resources, of which there is one more to choose from, or as readers.
+void choose_forms(draft& what) {
+    const std::size_t resources = what.resources() + 1;
+    for_each_op(what, [&](const client_plan&, op& one) {
+        const std::uint64_t kind = what.below(10);
+        if (kind < 3) {
+            one.how = taking::all;
+            for (std::uint64_t i = 1 + what.below(2); i > 0; --i) {
+                one.with.push_back(static_cast<unsigned>(what.below(resources)));
+            }
+        } else if (kind < 6) {
+            one.how = taking::reading;
+        } else if (kind < 9 && what.percent(40)) {
+            one.downgrade_after = what.between(0, one.hold);
+        }
+    });
+}
+
+/// Adds the faults of another profile before that.
+template <void (*AddFaults)(draft&)>
+void with_forms(draft& what) {
+    AddFaults(what);
+    choose_forms(what);
 }
 
 constexpr std::string_view keeps_all = "A1 to A6 (but holders may write late)";
@@ -589,32 +590,32 @@ constexpr std::array table{
 
 // --- Everything except faults --------------------------------------------------------------------
 
-op some_op(generator& random, std::uint64_t resources, std::int64_t max_ttl_ms, bool fences) {
+op some_op(draft& what, std::uint64_t resources, std::int64_t max_ttl_ms, bool fences) {
     op one;
-    one.resource = static_cast<unsigned>(random.below(resources));
-    one.ttl_ms = random.percent(30) ? max_ttl_ms : random.between(40, max_ttl_ms);
-    one.wait_ms = random.percent(25) ? 0 : random.between(20, 2 * max_ttl_ms);
-    one.stop_margin_ms = random.percent(15) ? random.between(1, one.ttl_ms / 4) : 0;
-    one.min_validity_ms = random.percent(15) ? random.between(1, one.ttl_ms / 4) : 0;
-    one.renews = random.percent(60);
-    one.max_hold_ms = random.percent(15) ? random.between(one.ttl_ms / 2, 3 * one.ttl_ms) : 0;
+    one.resource = static_cast<unsigned>(what.below(resources));
+    one.ttl_ms = what.percent(30) ? max_ttl_ms : what.between(40, max_ttl_ms);
+    one.wait_ms = what.percent(25) ? 0 : what.between(20, 2 * max_ttl_ms);
+    one.stop_margin_ms = what.percent(15) ? what.between(1, one.ttl_ms / 4) : 0;
+    one.min_validity_ms = what.percent(15) ? what.between(1, one.ttl_ms / 4) : 0;
+    one.renews = what.percent(60);
+    one.max_hold_ms = what.percent(15) ? what.between(one.ttl_ms / 2, 3 * one.ttl_ms) : 0;
     one.fences = fences;
-    one.think = random.between(0, random.percent(50) ? 5 * ms : 100 * ms);
-    one.hold = random.between(0, (random.percent(70) ? one.ttl_ms / 2 : 3 * one.ttl_ms) * ms);
-    if (random.percent(15)) {
-        one.cancel_after = random.between(0, 30 * ms);
+    one.think = what.between(0, what.percent(50) ? 5 * ms : 100 * ms);
+    one.hold = what.between(0, (what.percent(70) ? one.ttl_ms / 2 : 3 * one.ttl_ms) * ms);
+    if (what.percent(15)) {
+        one.cancel_after = what.between(0, 30 * ms);
     }
-    if (random.percent(25)) {
-        one.extend_after.push_back(random.between(0, one.ttl_ms * ms));
-        one.extend_ttl_ms = random.between(40, max_ttl_ms);
+    if (what.percent(25)) {
+        one.extend_after.push_back(what.between(0, one.ttl_ms * ms));
+        one.extend_ttl_ms = what.between(40, max_ttl_ms);
     }
-    for (std::uint64_t i = random.below(3); fences && i > 0; --i) {
-        one.write_after.push_back(random.between(0, 3 * one.ttl_ms * ms));
+    for (std::uint64_t i = what.below(3); fences && i > 0; --i) {
+        one.write_after.push_back(what.between(0, 3 * one.ttl_ms * ms));
     }
-    const std::uint64_t end = random.below(10);
+    const std::uint64_t end = what.below(10);
     one.end = end == 0 ? op::ending::abandon : end == 1 ? op::ending::keep : op::ending::release;
     if (one.end == op::ending::keep && one.renews) {
-        one.max_hold_ms = random.between(one.ttl_ms, 2 * one.ttl_ms); // it ends some day
+        one.max_hold_ms = what.between(one.ttl_ms, 2 * one.ttl_ms); // it ends some day
     }
     return one;
 }
@@ -631,69 +632,67 @@ const profile* find_profile(std::string_view name) {
 }
 
 plan make_plan(std::uint64_t seed, const profile& kind) {
-    generator random(seed, 1);
-    plan made;
-    made.seed = seed;
+    draft made(seed);
     made.profile = kind.name;
-    made.faults_end = random.between(800, 2000) * ms;
-    made.drift_margin_ms = random.between(2, 6);
-    made.offset_bound_ms = kind.speaks == mixture::plain ? 0 : random.between(4, 20);
-    made.master_timeout_ms = random.between(15, 60);
-    made.connect_timeout_ms = random.between(60, 150);
-    made.health_check_ms = random.between(150, 1000);
-    made.air.delay_min = random.between(50, 500) * us;
-    made.air.delay_max = made.air.delay_min + random.between(100, 3000) * us;
-    made.air.late_max = random.percent(70) ? random.between(1, 3000) * ms : 0;
+    made.faults_end = made.between(800, 2000) * ms;
+    made.drift_margin_ms = made.between(2, 6);
+    made.offset_bound_ms = kind.speaks == mixture::plain ? 0 : made.between(4, 20);
+    made.master_timeout_ms = made.between(15, 60);
+    made.connect_timeout_ms = made.between(60, 150);
+    made.health_check_ms = made.between(150, 1000);
+    made.air.delay_min = made.between(50, 500) * us;
+    made.air.delay_max = made.air.delay_min + made.between(100, 3000) * us;
+    made.air.late_max = made.percent(70) ? made.between(1, 3000) * ms : 0;
 
     constexpr std::array<std::size_t, 8> sizes{3, 3, 3, 3, 5, 5, 1, 4};
-    const std::size_t masters = sizes[random.below(sizes.size())];
+    const std::size_t masters = sizes[made.below(sizes.size())];
     for (std::size_t i = 0; i < masters; ++i) {
         master_plan one;
         // The masters' clocks agree where that is assumed; plain clients never read them.
         const std::int64_t reach =
             kind.speaks == mixture::plain ? 1'000'000'000 : made.offset_bound_ms * 1000 / 4;
-        one.offset_us = random.between(-reach, reach);
-        one.rate_ppb = random.between(-100'000, 100'000);
-        one.fsyncs = random.percent(15);
-        one.age = random.percent(95) ? 1000 * sec : random.between(0, 3 * sec);
+        one.offset_us = made.between(-reach, reach);
+        one.rate_ppb = made.between(-100'000, 100'000);
+        one.fsyncs = made.percent(15);
+        one.age = made.percent(95) ? 1000 * sec : made.between(0, 3 * sec);
         made.masters.push_back(one);
     }
-    const std::uint64_t resources = random.percent(70) ? 1 : 2;
-    const bool fences = kind.speaks == mixture::guarded && random.percent(80);
-    const std::uint64_t clients = 2 + random.below(3);
-    const std::int64_t max_ttl = random.between(100, 300);
+    const std::uint64_t resources = made.percent(70) ? 1 : 2;
+    const bool fences = kind.speaks == mixture::guarded && made.percent(80);
+    const std::uint64_t clients = 2 + made.below(3);
+    const std::int64_t max_ttl = made.between(100, 300);
     for (std::uint64_t i = 0; i < clients; ++i) {
         client_plan one;
-        one.rate_ppb = random.between(-100'000, 100'000);
+        one.rate_ppb = made.between(-100'000, 100'000);
         one.speaks = kind.speaks == mixture::plain     ? speech::plain
                      : kind.speaks == mixture::guarded ? speech::guarded
-                     : random.percent(50)              ? speech::plain
+                     : made.percent(50)                ? speech::plain
                                                        : speech::guarded;
         one.max_ttl_ms = max_ttl;
-        const std::uint64_t workers = random.percent(80) ? 1 : 2;
+        const std::uint64_t workers = made.percent(80) ? 1 : 2;
         for (std::uint64_t j = 0; j < workers; ++j) {
             auto& ops = one.workers.emplace_back();
-            for (std::uint64_t k = 2 + random.below(4); k > 0; --k) {
-                ops.push_back(some_op(random, resources, max_ttl, fences));
+            for (std::uint64_t k = 2 + made.below(4); k > 0; --k) {
+                ops.push_back(some_op(made, resources, max_ttl, fences));
             }
         }
         made.clients.push_back(std::move(one));
     }
     made.ordered = fences;
-    generator waiting(seed, 4);
-    choose_waiting(made, waiting);
-    generator faults(seed, 2);
-    kind.add_faults(made, faults);
-    generator holders(seed, 6);
-    choose_holders(made, holders);
+    made.draw_from(4);
+    choose_waiting(made);
+    made.draw_from(2);
+    kind.add_faults(made);
+    made.draw_from(6);
+    choose_holders(made);
     if (kind.speaks != mixture::plain && !made.members) {
-        generator members(seed, 8);
-        made.members = made.founded = members.percent(50);
+        made.draw_from(8);
+        made.members = made.founded = made.percent(50);
     }
-    generator transfers(seed, 9);
-    choose_transfers(made, transfers);
-    generator servers(seed, 7);
-    choose_servers(made, servers);
+    made.draw_from(9);
+    choose_transfers(made);
+    made.draw_from(7);
+    choose_servers(made);
     if (made.progress_bound == 0) {
         made.progress_bound = 10 * sec + 20 * max_ttl * ms + 2 * made.air.late_max;
     }

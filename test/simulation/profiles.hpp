@@ -16,7 +16,7 @@ struct profile {
     std::string_view name;
     mixture speaks = mixture::plain;
     std::string_view keeps; // which assumptions, in words
-    void (*add_faults)(plan&, class generator&) = nullptr;
+    void (*add_faults)(struct draft&) = nullptr;
 };
 
 /// All of them: "calm", "network", ... in the plain protocol, "guarded-calm" ... in the guarded

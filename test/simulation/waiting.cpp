@@ -7,17 +7,16 @@ namespace simulation {
 
 namespace {
 
-void add_push_faults(plan& what, generator& random, std::uint64_t most) {
-    for (std::uint64_t left = random.below(most + 1); left > 0; --left) {
-        using enum fault_kind;
-        fault one{.kind = any_of(random, {refuse, partition, break_late, break_lost})};
+void add_push_faults(draft& what, std::uint64_t most) {
+    for (std::uint64_t left = what.below(most + 1); left > 0; --left) {
+        fault one{.kind = what.any_of({refuse, partition, break_late, break_lost})};
         one.only = wire::pushes;
-        one.client = client_or_all(what, random);
-        one.master = master_or_all(what, random);
-        one.amount = one.kind == partition ? random.between(1, 3) : 0;
-        one.at = random.between(10 * ms, what.faults_end - 50 * ms);
+        one.client = what.client_or_all();
+        one.master = what.master_or_all();
+        one.amount = one.kind == partition ? what.between(1, 3) : 0;
+        one.at = what.between(10 * ms, what.faults_end - 50 * ms);
         const bool lasts = one.kind == refuse || one.kind == partition;
-        one.span = lasts ? random.between(ms, what.faults_end - one.at - 10 * ms) : 0;
+        one.span = lasts ? what.between(ms, what.faults_end - one.at - 10 * ms) : 0;
         what.faults.push_back(one);
     }
 }
@@ -29,44 +28,44 @@ struct shape {
     bool lets_go = true; // what is taken is released
 };
 
-op some_wait(const plan& what, generator& random, const shape& of, std::int64_t max_ttl_ms) {
+op some_wait(draft& what, const shape& of, std::int64_t max_ttl_ms) {
     op one;
-    one.resource = random.percent(80) ? 0 : 1;
+    one.resource = what.percent(80) ? 0 : 1;
     one.fences = what.ordered && one.resource == 0;
-    one.ttl_ms = one.extend_ttl_ms = random.between(of.ttl_min_ms, max_ttl_ms);
-    const std::uint64_t wait = random.below(10);
+    one.ttl_ms = one.extend_ttl_ms = what.between(of.ttl_min_ms, max_ttl_ms);
+    const std::uint64_t wait = what.below(10);
     one.wait_ms = wait < 4   ? -1
-                  : wait < 7 ? random.between(100, 1000)
-                  : wait < 9 ? random.between(1, 60)
+                  : wait < 7 ? what.between(100, 1000)
+                  : wait < 9 ? what.between(1, 60)
                              : 0;
-    one.stop_margin_ms = random.percent(15) ? random.between(1, one.ttl_ms / 4) : 0;
-    one.min_validity_ms = random.percent(25) ? random.between(1, one.ttl_ms / 2) : 0;
-    one.renews = random.percent(60);
-    one.think = random.between(0, random.percent(50) ? ms : of.think_max);
-    one.hold = random.percent(20) ? 0 : random.between(0, of.hold_max);
-    if (random.percent(25)) {
-        one.cancel_after = random.between(0, random.percent(50) ? 5 * ms : 60 * ms);
+    one.stop_margin_ms = what.percent(15) ? what.between(1, one.ttl_ms / 4) : 0;
+    one.min_validity_ms = what.percent(25) ? what.between(1, one.ttl_ms / 2) : 0;
+    one.renews = what.percent(60);
+    one.think = what.between(0, what.percent(50) ? ms : of.think_max);
+    one.hold = what.percent(20) ? 0 : what.between(0, of.hold_max);
+    if (what.percent(25)) {
+        one.cancel_after = what.between(0, what.percent(50) ? 5 * ms : 60 * ms);
     }
-    if (random.percent(15)) {
-        one.extend_after.push_back(random.between(0, of.hold_max));
+    if (what.percent(15)) {
+        one.extend_after.push_back(what.between(0, of.hold_max));
     }
-    if (!of.lets_go && random.percent(15)) {
-        one.hold = random.between(0, 2 * one.ttl_ms * ms);
-        one.end = random.percent(70) ? op::ending::release : op::ending::abandon;
+    if (!of.lets_go && what.percent(15)) {
+        one.hold = what.between(0, 2 * one.ttl_ms * ms);
+        one.end = what.percent(70) ? op::ending::release : op::ending::abandon;
     }
-    for (std::uint64_t i = random.below(2); one.fences && i > 0; --i) {
-        one.write_after.push_back(random.between(0, 200 * ms));
+    for (std::uint64_t i = what.below(2); one.fences && i > 0; --i) {
+        one.write_after.push_back(what.between(0, 200 * ms));
     }
     return one;
 }
 
-void make_lines(plan& what, generator& random, const shape& of) {
+void make_lines(draft& what, const shape& of) {
     for (client_plan& client : what.clients) {
         client.workers.clear();
-        for (std::uint64_t j = 2 + random.below(3); j > 0; --j) {
+        for (std::uint64_t j = 2 + what.below(3); j > 0; --j) {
             auto& ops = client.workers.emplace_back();
-            for (std::uint64_t k = 3 + random.below(4); k > 0; --k) {
-                ops.push_back(some_wait(what, random, of, client.max_ttl_ms));
+            for (std::uint64_t k = 3 + what.below(4); k > 0; --k) {
+                ops.push_back(some_wait(what, of, client.max_ttl_ms));
             }
         }
     }
@@ -90,30 +89,29 @@ void everybody_listens(plan& what, unsigned lost_percent) {
     }
 }
 
-void add_faults(plan& what, generator& random, std::uint64_t most) {
-    for (std::uint64_t left = random.below(most + 1); left > 0; --left) {
-        using enum fault_kind;
-        fault one{.kind = any_of(random, {stall, partition, pause, break_late, break_lost})};
-        one.client = any_client(what, random);
-        one.master = master_or_all(what, random, 20);
-        one.amount = one.kind == partition    ? random.between(1, 3)
+void add_faults(draft& what, std::uint64_t most) {
+    for (std::uint64_t left = what.below(most + 1); left > 0; --left) {
+        fault one{.kind = what.any_of({stall, partition, pause, break_late, break_lost})};
+        one.client = what.any_client();
+        one.master = what.master_or_all(20);
+        one.amount = one.kind == partition    ? what.between(1, 3)
                      : one.kind == break_late ? what.air.late_max
                                               : 0;
-        one.at = random.between(10 * ms, what.faults_end - 200 * ms);
+        one.at = what.between(10 * ms, what.faults_end - 200 * ms);
         const bool breaks = one.kind == break_late || one.kind == break_lost;
-        one.span = breaks ? 0 : random.between(ms, 150 * ms);
+        one.span = breaks ? 0 : what.between(ms, 150 * ms);
         what.faults.push_back(one);
     }
 }
 
 // Every lock is a slot of a small pool.
-void make_slots(plan& what, generator& random) {
-    const auto slots = static_cast<unsigned>(1 + random.below(4));
+void make_slots(draft& what) {
+    const auto slots = static_cast<unsigned>(1 + what.below(4));
     for_each_op(what, [&](const client_plan& client, op& one) {
         one.resource = 0;
-        one.slots = slots + (random.percent(15) ? 1 : 0);
-        if (client.speaks == speech::guarded && random.percent(25)) {
-            one.wants = static_cast<unsigned>(1 + random.below(slots));
+        one.slots = slots + (what.percent(15) ? 1 : 0);
+        if (client.speaks == speech::guarded && what.percent(25)) {
+            one.wants = static_cast<unsigned>(1 + what.below(slots));
         }
         one.fences = what.ordered;
     });
@@ -121,35 +119,35 @@ void make_slots(plan& what, generator& random) {
 
 } // namespace
 
-void choose_waiting(plan& what, generator& random) {
-    const std::uint64_t who = random.below(20);
+void choose_waiting(draft& what) {
+    const std::uint64_t who = what.below(20);
     for (client_plan& client : what.clients) {
-        client.pushes = who < 14 || (who < 17 && random.percent(50));
-        const std::uint64_t hands = random.below(3);
-        client.local_handoff_ms = hands == 0 ? 0 : hands == 1 ? random.between(1, 40) : 100'000;
+        client.pushes = who < 14 || (who < 17 && what.percent(50));
+        const std::uint64_t hands = what.below(3);
+        client.local_handoff_ms = hands == 0 ? 0 : hands == 1 ? what.between(1, 40) : 100'000;
     }
-    const std::uint64_t lost = random.below(10);
+    const std::uint64_t lost = what.below(10);
     what.air.lost_pushes_percent = lost < 7   ? 0
-                                   : lost < 9 ? static_cast<unsigned>(random.between(1, 60))
+                                   : lost < 9 ? static_cast<unsigned>(what.between(1, 60))
                                               : 100;
-    add_push_faults(what, random, who < 17 ? 3 : 0);
+    add_push_faults(what, who < 17 ? 3 : 0);
 }
 
-void add_queue_faults(plan& what, generator& random) {
-    what.air.slow_percent = static_cast<unsigned>(random.below(10));
-    what.air.slow_max = random.between(5 * ms, 2 * what.master_timeout_ms * ms);
-    make_lines(what, random, {.lets_go = false});
-    add_faults(what, random, 8);
+void add_queue_faults(draft& what) {
+    what.air.slow_percent = static_cast<unsigned>(what.below(10));
+    what.air.slow_max = what.between(5 * ms, 2 * what.master_timeout_ms * ms);
+    make_lines(what, {.lets_go = false});
+    add_faults(what, 8);
 }
 
-void add_slot_faults(plan& what, generator& random) {
-    add_queue_faults(what, random);
-    make_slots(what, random);
+void add_slot_faults(draft& what) {
+    add_queue_faults(what);
+    make_slots(what);
 }
 
-void add_free_slot_faults(plan& what, generator& random) {
-    add_free_lock_faults(what, random);
-    make_slots(what, random);
+void add_free_slot_faults(draft& what) {
+    add_free_lock_faults(what);
+    make_slots(what);
     // The front of a queue may want more than is free, and the others wait for their turn.
     const unsigned slots = what.clients.front().workers.front().front().slots;
     for_each_op(what, [&](const client_plan&, op& one) {
@@ -158,31 +156,31 @@ void add_free_slot_faults(plan& what, generator& random) {
     });
 }
 
-void add_slot_notification_faults(plan& what, generator& random) {
-    add_notification_faults(what, random);
-    make_slots(what, random);
+void add_slot_notification_faults(draft& what) {
+    add_notification_faults(what);
+    make_slots(what);
 }
 
-void add_notification_faults(plan& what, generator& random) {
+void add_notification_faults(draft& what) {
     what.prompt = true;
     what.polls = false; // a poll would make up for the notification that is missed
     what.air.late_max = 0;
     for (client_plan& client : what.clients) {
         client.max_ttl_ms = 30'000;
     }
-    make_lines(what, random, {.ttl_min_ms = 20'000});
+    make_lines(what, {.ttl_min_ms = 20'000});
     everybody_listens(what, 0);
-    add_push_faults(what, random, 6);
+    add_push_faults(what, 6);
     // Broken connections are made again, and then each waiter has its turn.
     what.progress_bound =
         (2 * what.health_check_ms + 2 * what.master_timeout_ms + 2 * what.connect_timeout_ms) * ms
         + static_cast<nanos>(workers_of(what)) * 200 * ms;
 }
 
-void add_turns(plan& what, generator& random) {
+void add_turns(draft& what) {
     what.faults.clear();
     what.faults_end = 2 * sec;
-    const nanos hold = random.below(4) * ms;
+    const nanos hold = what.below(4) * ms;
     for (client_plan& client : what.clients) {
         op one;
         one.ttl_ms = one.extend_ttl_ms = client.max_ttl_ms;
@@ -198,10 +196,10 @@ void add_turns(plan& what, generator& random) {
     what.progress_bound = 10 * sec;
 }
 
-void lose_all_notifications(plan& what, generator& random) {
-    make_lines(what, random, {.lets_go = false});
+void lose_all_notifications(draft& what) {
+    make_lines(what, {.lets_go = false});
     everybody_listens(what, 100);
-    add_faults(what, random, 4);
+    add_faults(what, 4);
     // Each has its turn when the lease before it, of which the votes told, must be over.
     what.progress_bound = static_cast<nanos>(workers_of(what) + 1)
                               * (what.max_ttl_ms() + 2 * what.master_timeout_ms + 200) * ms

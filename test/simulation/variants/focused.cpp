@@ -1,7 +1,7 @@
 #include "focused.hpp"
 
+#include "../faults.hpp"
 #include "../operators.hpp"
-#include "../random.hpp"
 
 #include <algorithm>
 #include <array>
@@ -88,31 +88,31 @@ struct three_masters {
 // Leases that are longer than anybody waits: a key that remains is noticed. Masters stall about as
 // long as clients wait for a reply; no connection breaks by itself, as a lease that long may
 // rightly block the lock when a command arrives after its removal was confirmed.
-void long_leases(plan& what, generator& random) {
-    const scene wanted{.clients = 2 + random.below(2), .ttl_ms = 60'000};
+void long_leases(draft& what) {
+    const scene wanted{.clients = 2 + what.below(2), .ttl_ms = 60'000};
     begin(what, wanted);
     what.health_check_ms = 2000;
     what.air.late_percent = 100;
     what.air.late_max = 300 * ms;
     for (std::size_t c = 0; c < wanted.clients; ++c) {
         takes(what, wanted, c, 10, [&](op& one) {
-            one.wait_ms = random.percent(50) ? 0 : 100;
-            one.think = random.between(0, 40 * ms);
-            one.hold = random.between(0, 20 * ms);
+            one.wait_ms = what.percent(50) ? 0 : 100;
+            one.think = what.between(0, 40 * ms);
+            one.hold = what.between(0, 20 * ms);
         });
     }
-    for (std::int64_t i = random.between(4, 12); i > 0; --i) {
-        fault one{.kind = fault_kind::stall};
-        one.master = random.percent(60) ? -1 : static_cast<int>(random.below(3));
-        one.at = random.between(50 * ms, 900 * ms);
-        one.span = random.between(10, 60) * ms;
+    for (std::int64_t i = what.between(4, 12); i > 0; --i) {
+        fault one{.kind = stall};
+        one.master = what.percent(60) ? -1 : static_cast<int>(what.below(3));
+        one.at = what.between(50 * ms, 900 * ms);
+        one.span = what.between(10, 60) * ms;
         what.faults.push_back(one);
     }
 }
 
 // Clocks as far apart as they may be, and leases long enough to matter: nobody renews.
-void far_clocks(plan& what, generator& random) {
-    const scene wanted{.clients = 2 + random.below(3), .ttl_ms = 3000};
+void far_clocks(draft& what) {
+    const scene wanted{.clients = 2 + what.below(3), .ttl_ms = 3000};
     begin(what, wanted);
     what.faults_end = 10 * sec;
     const std::int64_t half = what.drift_ppb / 2;
@@ -122,14 +122,14 @@ void far_clocks(plan& what, generator& random) {
     for (std::size_t c = 0; c < wanted.clients; ++c) {
         what.clients[c].rate_ppb = -half;
         takes(what, wanted, c, 4, [&](op& one) {
-            one.think = random.between(0, 10 * ms);
+            one.think = what.between(0, 10 * ms);
             one.end = op::ending::keep;
         });
     }
 }
 
 // Many short attempts on connections that break and leave in flight what they carry.
-void retries(plan& what, generator& random) {
+void retries(draft& what) {
     const scene wanted{.clients = 3, .ttl_ms = 300};
     begin(what, wanted);
     what.faults_end = 2 * sec;
@@ -137,34 +137,34 @@ void retries(plan& what, generator& random) {
     what.air.slow_max = 40 * ms;
     for (std::size_t c = 0; c < wanted.clients; ++c) {
         takes(what, wanted, c, 10, [&](op& one) {
-            one.think = random.between(0, 5 * ms);
-            one.hold = random.between(0, 150 * ms);
+            one.think = what.between(0, 5 * ms);
+            one.hold = what.between(0, 150 * ms);
         });
     }
-    for (std::int64_t i = random.between(10, 40); i > 0; --i) {
-        fault one{.kind = fault_kind::break_late};
-        one.client = static_cast<int>(random.below(wanted.clients));
-        one.at = random.between(20 * ms, what.faults_end - 100 * ms);
-        one.amount = random.between(5, 60) * ms;
+    for (std::int64_t i = what.between(10, 40); i > 0; --i) {
+        fault one{.kind = break_late};
+        one.client = static_cast<int>(what.below(wanted.clients));
+        one.at = what.between(20 * ms, what.faults_end - 100 * ms);
+        one.amount = what.between(5, 60) * ms;
         what.faults.push_back(one);
     }
 }
 
 // All masters lose their data at once, just after a lease was granted that is not renewed.
-void amnesia(plan& what, generator& random) {
+void amnesia(draft& what) {
     const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 300};
     begin(what, wanted);
     what.ordered = true;
     what.faults_end = 3 * sec;
     for (std::size_t c = 0; c < wanted.clients; ++c) {
         takes(what, wanted, c, 6, [&](op& one) {
-            one.think = random.between(0, 5 * ms);
+            one.think = what.between(0, 5 * ms);
             one.end = op::ending::keep;
         });
     }
-    for (std::int64_t i = random.between(2, 5); i > 0; --i) {
-        fault one{.kind = fault_kind::flush};
-        one.at = random.between(50 * ms, what.faults_end - 100 * ms);
+    for (std::int64_t i = what.between(2, 5); i > 0; --i) {
+        fault one{.kind = flush};
+        one.at = what.between(50 * ms, what.faults_end - 100 * ms);
         what.faults.push_back(one);
     }
 }
@@ -172,7 +172,7 @@ void amnesia(plan& what, generator& random) {
 // Attempts that collide advance the counters of single masters; then the winner has to raise the
 // others. Leases end by themselves, because a release would level the counters once more; and each
 // client is out of reach of some master most of the time, so that majorities differ.
-void raises(plan& what, generator& random) {
+void raises(draft& what) {
     const scene wanted{.speaks = speech::guarded, .clients = 4, .ttl_ms = 60};
     begin(what, wanted);
     what.ordered = true;
@@ -180,32 +180,32 @@ void raises(plan& what, generator& random) {
     what.air.slow_max = 70 * ms;
     for (std::size_t c = 0; c < wanted.clients; ++c) {
         takes(what, wanted, c, 8, [&](op& one) {
-            one.think = random.between(0, 5 * ms);
+            one.think = what.between(0, 5 * ms);
             one.end = op::ending::keep;
         });
         for (nanos at = 20 * ms; at < what.faults_end - 200 * ms;) {
-            fault one{.kind = fault_kind::partition};
+            fault one{.kind = partition};
             one.client = static_cast<int>(c);
-            one.master = static_cast<int>(random.below(3));
+            one.master = static_cast<int>(what.below(3));
             one.at = at;
-            one.span = random.between(10, 120) * ms;
-            one.amount = random.between(1, 3);
+            one.span = what.between(10, 120) * ms;
+            one.amount = what.between(1, 3);
             what.faults.push_back(one);
-            at += one.span + random.between(0, 30 * ms);
+            at += one.span + what.between(0, 30 * ms);
         }
     }
 }
 
 void cut_off(plan& what, int client, int master, nanos from, nanos until) {
-    what.faults.push_back({fault_kind::refuse, from, until - from, client, master, 0});
-    what.faults.push_back({fault_kind::break_lost, from, 0, client, master, 0});
+    what.faults.push_back({refuse, from, until - from, client, master, 0});
+    what.faults.push_back({break_lost, from, 0, client, master, 0});
 }
 
 // The clock of a master leaps while somebody raises its counter: the lock there ends early, and A2
 // is broken. A token is given to one owner only all the same, because no memory is lost. `a` is one
 // ahead of the others when the first client asks `a` and `b`; its raise of `b` is late, and the
 // other client, which asks `b` and `c`, comes to the same number.
-void leaps(plan& what, generator& random) {
+void leaps(draft& what) {
     const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 150};
     begin(what, wanted);
     what.kept = false;
@@ -213,7 +213,7 @@ void leaps(plan& what, generator& random) {
     what.faults_end = 500 * ms;
     what.master_timeout_ms = 70;
     what.air.delay_min = what.air.delay_max = 500 * us;
-    const auto [a, b, c] = three_masters(random);
+    const auto [a, b, c] = three_masters(what);
     const nanos asked = 100 * ms;
     const nanos over = 400 * ms;
 
@@ -231,42 +231,40 @@ void leaps(plan& what, generator& random) {
     ops_of(what, 0) = {holding(wanted, asked)};
     cut_off(what, 0, c, 40 * ms, over);
     // After the acquire, and before the raise.
-    what.faults.push_back(
-        {fault_kind::partition, asked + 600 * us, random.between(20, 60) * ms, 0, b, 1});
-    what.faults.push_back(
-        {fault_kind::step, asked + 2 * ms, 0, -1, b, (wanted.ttl_ms + 10) * 1000});
+    what.faults.push_back({partition, asked + 600 * us, what.between(20, 60) * ms, 0, b, 1});
+    what.faults.push_back({step, asked + 2 * ms, 0, -1, b, (wanted.ttl_ms + 10) * 1000});
 
     op second = simple(wanted);
-    second.think = asked + random.between(3, 10) * ms;
-    second.hold = random.between(0, 30 * ms);
+    second.think = asked + what.between(3, 10) * ms;
+    second.hold = what.between(0, 30 * ms);
     ops_of(what, 1) = {second};
     cut_off(what, 1, a, 40 * ms, over);
     // It connects after the step: before, it would notice that, and not count `b`.
-    what.faults.push_back({fault_kind::break_lost, asked + ms, 0, 1, b, 0});
+    what.faults.push_back({break_lost, asked + ms, 0, 1, b, 0});
 }
 
 // A holder without the vote of `x`, which is cut off from `y` when it extends: between the two of
 // them, others have a majority as soon as the holder's key on `y` is gone.
-void around_extensions(plan& what, generator& random) {
-    const scene wanted{.clients = 3, .ttl_ms = random.between(100, 200)};
+void around_extensions(draft& what) {
+    const scene wanted{.clients = 3, .ttl_ms = what.between(100, 200)};
     begin(what, wanted);
     what.air.slow_percent = 30;
     what.air.slow_max = 25 * ms;
     const nanos ttl = wanted.ttl_ms * ms;
-    const auto [x, y, rest] = three_masters(random);
-    const nanos taken = random.between(80, 100) * ms;
-    const nanos extended = taken + random.between(ttl / 5, ttl - 10 * ms);
+    const auto [x, y, rest] = three_masters(what);
+    const nanos taken = what.between(80, 100) * ms;
+    const nanos extended = taken + what.between(ttl / 5, ttl - 10 * ms);
     op holder = kept(wanted, taken);
     holder.extend_after = {extended - taken};
     ops_of(what, 0).push_back(holder);
-    if (random.percent(70)) {
-        what.faults.push_back({fault_kind::partition, taken - 2 * ms, 40 * ms, 0, x, 3});
-        what.faults.push_back({fault_kind::partition, extended - 2 * ms, ttl, 0, y, 3});
+    if (what.percent(70)) {
+        what.faults.push_back({partition, taken - 2 * ms, 40 * ms, 0, x, 3});
+        what.faults.push_back({partition, extended - 2 * ms, ttl, 0, y, 3});
     }
     for (std::size_t c = 1; c < wanted.clients; ++c) {
         op other = simple(wanted);
-        other.think = random.between(taken + 5 * ms, extended);
-        other.hold = random.between(0, 50 * ms);
+        other.think = what.between(taken + 5 * ms, extended);
+        other.hold = what.between(0, 50 * ms);
         ops_of(what, c) = {other, other};
     }
 }
@@ -274,39 +272,39 @@ void around_extensions(plan& what, generator& random) {
 // A holder that a master has to be healed for, while another client counts a vote of that master
 // from before it forgot. `a` votes for the holder throughout, `b` is the one that forgets, and `c`
 // votes for the holder first, and for the other client as soon as the holder's key is gone.
-void heal(plan& what, generator& random) {
-    const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = random.between(180, 260)};
+void heal(draft& what) {
+    const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = what.between(180, 260)};
     begin(what, wanted);
     what.ordered = true;
     what.master_timeout_ms = 60;
-    const auto [b, c, a] = three_masters(random);
+    const auto [b, c, a] = three_masters(what);
     const nanos ttl = wanted.ttl_ms * ms;
 
     // The holder takes the lock without `b`, and extends it when it is nearly over, without `c`.
-    const nanos taken = random.between(40, 60) * ms;
-    const nanos extended = taken + ttl - random.between(10, 20) * ms;
+    const nanos taken = what.between(40, 60) * ms;
+    const nanos extended = taken + ttl - what.between(10, 20) * ms;
     op holder = kept(wanted, taken);
     holder.extend_after = {extended - taken};
     ops_of(what, 0).push_back(holder);
-    what.faults.push_back({fault_kind::partition, taken - 5 * ms, 80 * ms, 0, b, 3});
+    what.faults.push_back({partition, taken - 5 * ms, 80 * ms, 0, b, 3});
     // The holder hears soon that `c` is gone: there is no time to wait for its answer.
-    what.faults.push_back({fault_kind::partition, extended - 3 * ms, ttl, 0, c, 1});
-    what.faults.push_back({fault_kind::break_lost, extended + 2 * ms, 0, 0, c});
+    what.faults.push_back({partition, extended - 3 * ms, ttl, 0, c, 1});
+    what.faults.push_back({break_lost, extended + 2 * ms, 0, 0, c});
 
     // The other one asks before that, and hears of `c` when the holder's key there is gone.
-    const nanos asked = extended - random.between(5, 15) * ms;
-    const nanos gone = taken + ttl + random.between(2, 8) * ms;
+    const nanos asked = extended - what.between(5, 15) * ms;
+    const nanos gone = taken + ttl + what.between(2, 8) * ms;
     ops_of(what, 1) = {kept(wanted, asked)};
-    what.faults.push_back({fault_kind::partition, asked - ms, gone - asked + ms, 1, c, 1});
+    what.faults.push_back({partition, asked - ms, gone - asked + ms, 1, c, 1});
 
-    what.faults.push_back({fault_kind::flush, random.between(asked + ms, extended), 0, -1, b, 0});
+    what.faults.push_back({flush, what.between(asked + ms, extended), 0, -1, b, 0});
 }
 
-void uncertified(plan& what, generator& random) {
+void uncertified(draft& what) {
     const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 400};
     begin(what, wanted);
     what.master_timeout_ms = 300;
-    const auto [a, b, c] = three_masters(random);
+    const auto [a, b, c] = three_masters(what);
     const auto lock = [&](std::int64_t ttl_ms, nanos asked) {
         op one = kept(wanted, asked);
         one.fences = false;
@@ -315,28 +313,28 @@ void uncertified(plan& what, generator& random) {
     };
 
     // The first has the vote of `a`, which forgets it, and is slow to ask the others.
-    const std::int64_t short_ms = random.between(100, 140);
-    const nanos asked = random.between(40, 60) * ms;
-    const nanos taken = asked + random.between(8, 15) * ms;
-    const nanos gone = taken + short_ms * ms + random.between(2, 8) * ms;
+    const std::int64_t short_ms = what.between(100, 140);
+    const nanos asked = what.between(40, 60) * ms;
+    const nanos taken = asked + what.between(8, 15) * ms;
+    const nanos gone = taken + short_ms * ms + what.between(2, 8) * ms;
     ops_of(what, 0).push_back(lock(400, asked));
-    what.faults.push_back({fault_kind::partition, asked - ms, gone - asked + ms, 0, b, 1});
-    what.faults.push_back({fault_kind::partition, asked - ms, 2 * sec, 0, c, 1});
-    what.faults.push_back({fault_kind::flush, taken - random.between(1, 4) * ms, 0, -1, a, 0});
+    what.faults.push_back({partition, asked - ms, gone - asked + ms, 0, b, 1});
+    what.faults.push_back({partition, asked - ms, 2 * sec, 0, c, 1});
+    what.faults.push_back({flush, taken - what.between(1, 4) * ms, 0, -1, a, 0});
 
     // The next one sets a key there all the same, and has the lock by the others. It extends it
     // when it is nearly over, without `b`.
-    const nanos extended = taken + short_ms * ms - random.between(10, 25) * ms;
+    const nanos extended = taken + short_ms * ms - what.between(10, 25) * ms;
     op next = lock(short_ms, taken);
     next.extend_after = {extended - taken};
     ops_of(what, 1).push_back(next);
-    what.faults.push_back({fault_kind::partition, extended - 3 * ms, 2 * sec, 1, b, 1});
-    what.faults.push_back({fault_kind::break_lost, extended + 2 * ms, 0, 1, b});
+    what.faults.push_back({partition, extended - 3 * ms, 2 * sec, 1, b, 1});
+    what.faults.push_back({break_lost, extended + 2 * ms, 0, 1, b});
 }
 
 // It becomes a reader in place of that.
-void uncertified_reader(plan& what, generator& random) {
-    uncertified(what, random);
+void uncertified_reader(draft& what) {
+    uncertified(what);
     op& next = ops_of(what, 1).back();
     next.downgrade_after = next.extend_after.front();
     next.extend_after.clear();
@@ -344,34 +342,34 @@ void uncertified_reader(plan& what, generator& random) {
 
 // The acquire reaches `b` only after the lease, which was extended on `a` alone. By
 // then another owner has had the lock from `b` and `c`, and a third client attaches with the token.
-void strays(plan& what, generator& random) {
+void strays(draft& what) {
     const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 300};
     begin(what, wanted);
-    const auto [a, b, c] = three_masters(random);
-    const nanos asked = random.between(40, 60) * ms;
-    const std::int64_t short_ms = random.between(90, 120);
+    const auto [a, b, c] = three_masters(what);
+    const nanos asked = what.between(40, 60) * ms;
+    const std::int64_t short_ms = what.between(90, 120);
     const nanos over = asked + short_ms * ms;
     op first = holding(wanted, asked);
     first.fences = false;
     first.ttl_ms = short_ms;
-    first.names_token = random.percent(50);
+    first.names_token = what.percent(50);
     first.transferable = !first.names_token;
-    first.extend_after = {random.between(10, 30) * ms};
-    first.hold = random.between(40, 60) * ms;
+    first.extend_after = {what.between(10, 30) * ms};
+    first.hold = what.between(40, 60) * ms;
     first.end = op::ending::abandon;
     ops_of(what, 0).push_back(first);
-    what.faults.push_back({fault_kind::partition, asked - ms, 5 * ms, 0, b, 1});
-    what.faults.push_back({fault_kind::break_late, asked + 3 * ms, 0, 0, b, 250 * ms});
-    what.faults.push_back({fault_kind::refuse, asked + ms, 300 * ms, 0, b});
-    what.faults.push_back({fault_kind::partition, asked + 8 * ms, 300 * ms, 0, c, 1});
+    what.faults.push_back({partition, asked - ms, 5 * ms, 0, b, 1});
+    what.faults.push_back({break_late, asked + 3 * ms, 0, 0, b, 250 * ms});
+    what.faults.push_back({refuse, asked + ms, 300 * ms, 0, b});
+    what.faults.push_back({partition, asked + 8 * ms, 300 * ms, 0, c, 1});
 
     op other = simple(wanted);
     other.fences = false;
-    other.think = over + random.between(2, 10) * ms;
-    other.hold = random.between(1, 20) * ms;
+    other.think = over + what.between(2, 10) * ms;
+    other.hold = what.between(1, 20) * ms;
     ops_of(what, 1).push_back(other);
 
-    op later = holding(wanted, other.think + other.hold + random.between(5, 150) * ms, ms);
+    op later = holding(wanted, other.think + other.hold + what.between(5, 150) * ms, ms);
     later.fences = false;
     later.attaches = true;
     ops_of(what, 2).push_back(later);
@@ -380,45 +378,45 @@ void strays(plan& what, generator& random) {
 // An owner has the lock from `a` and `b`, and acts until its deadline. Another client attaches to
 // it. `a` loses its data after it was extended, and before it reports its fencing counter. A third
 // client waits.
-void interrupted_attaches(plan& what, generator& random) {
+void interrupted_attaches(draft& what) {
     const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 300};
     begin(what, wanted);
-    const auto [a, b, c] = three_masters(random);
-    const nanos asked = random.between(40, 60) * ms;
-    op first = holding(wanted, asked, random.between(5, 20) * ms);
+    const auto [a, b, c] = three_masters(what);
+    const nanos asked = what.between(40, 60) * ms;
+    op first = holding(wanted, asked, what.between(5, 20) * ms);
     first.end = op::ending::abandon;
     ops_of(what, 0).push_back(first);
-    what.faults.push_back({fault_kind::partition, asked - ms, 300 * ms, 0, c, 1});
+    what.faults.push_back({partition, asked - ms, 300 * ms, 0, c, 1});
 
-    const nanos attached = asked + random.between(30, 60) * ms;
+    const nanos attached = asked + what.between(30, 60) * ms;
     op second = holding(wanted, attached);
     second.attaches = true;
     ops_of(what, 1).push_back(second);
-    what.faults.push_back({fault_kind::flush, attached + random.between(0, 4000) * us, 0, -1, a});
+    what.faults.push_back({flush, attached + what.between(0, 4000) * us, 0, -1, a});
 
-    ops_of(what, 2) = {holding(wanted, attached - random.between(0, 20) * ms)};
+    ops_of(what, 2) = {holding(wanted, attached - what.between(0, 20) * ms)};
 }
 
 // `max_ttl` is lowered while an owner has a longer lease, from `a` and `b`. Then `a` loses its
 // data, and another client asks for a short lease until it has one.
-void lowered_limits(plan& what, generator& random) {
+void lowered_limits(draft& what) {
     const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 400};
     begin(what, wanted);
     what.members = what.founded = true;
-    const auto [a, b, c] = three_masters(random);
-    const nanos asked = random.between(20, 40) * ms;
-    const std::int64_t short_ms = random.between(40, 60);
+    const auto [a, b, c] = three_masters(what);
+    const nanos asked = what.between(20, 40) * ms;
+    const std::int64_t short_ms = what.between(40, 60);
     ops_of(what, 0) = {kept(wanted, asked)};
-    what.faults.push_back({fault_kind::partition, asked - ms, 400 * ms, 0, c, 1});
+    what.faults.push_back({partition, asked - ms, 400 * ms, 0, c, 1});
 
     what.clients[1].change = "=" + std::to_string(short_ms);
-    what.faults.push_back({fault_kind::client_crash, 1, asked + 10 * ms, 1});
-    what.faults.push_back({fault_kind::flush, asked + random.between(80, 150) * ms, 0, -1, a});
+    what.faults.push_back({client_crash, 1, asked + 10 * ms, 1});
+    what.faults.push_back({flush, asked + what.between(80, 150) * ms, 0, -1, a});
 
     for (client_plan& one : what.clients) {
         one.takes_recorded = true;
     }
-    op other = holding(wanted, asked + random.between(60, 150) * ms);
+    op other = holding(wanted, asked + what.between(60, 150) * ms);
     other.ttl_ms = other.extend_ttl_ms = short_ms;
     ops_of(what, 2).push_back(other);
 }
@@ -426,33 +424,33 @@ void lowered_limits(plan& what, generator& random) {
 // The counters of a new name start while the clocks are as far apart as they may be, for longer
 // than a lease. `b` votes with `a`, whose clock is ahead, loses its data, and later votes with `c`,
 // whose counter is missing.
-void first_counters(plan& what, generator& random) {
+void first_counters(draft& what) {
     const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 40};
     begin(what, wanted);
     what.ordered = true;
     what.offset_bound_ms = 1'000;
     what.faults_end = 4 * sec;
     what.progress_bound = 10 * sec;
-    const auto [a, b, c] = three_masters(random);
+    const auto [a, b, c] = three_masters(what);
     for (const int one : {a, b, c}) {
-        const std::int64_t offset_ms = random.between(450, 490);
+        const std::int64_t offset_ms = what.between(450, 490);
         what.masters[static_cast<std::size_t>(one)].offset_us =
             (one == a ? 1000 : -1000) * offset_ms;
     }
-    const nanos asked = random.between(20, 40) * ms;
-    ops_of(what, 0) = {holding(wanted, asked, random.between(5, 15) * ms)};
-    what.faults.push_back({fault_kind::partition, asked - ms, 4 * sec, 0, c, 1});
-    what.faults.push_back({fault_kind::flush, asked + random.between(6, 40) * ms, 0, -1, b});
-    what.faults.push_back({fault_kind::partition, asked + 100 * ms, 4 * sec, -1, a, 1});
+    const nanos asked = what.between(20, 40) * ms;
+    ops_of(what, 0) = {holding(wanted, asked, what.between(5, 15) * ms)};
+    what.faults.push_back({partition, asked - ms, 4 * sec, 0, c, 1});
+    what.faults.push_back({flush, asked + what.between(6, 40) * ms, 0, -1, b});
+    what.faults.push_back({partition, asked + 100 * ms, 4 * sec, -1, a, 1});
 
-    op other = holding(wanted, asked + random.between(100, 2'000) * ms);
+    op other = holding(wanted, asked + what.between(100, 2'000) * ms);
     ops_of(what, 1).push_back(other);
 }
 
 // A line in each process, of which no other hears: nobody pushes, and leases are longer than
 // anybody waits.
-void own_queue(plan& what, generator& random) {
-    const scene wanted{.clients = 1 + random.below(2), .ttl_ms = 30'000};
+void own_queue(draft& what) {
+    const scene wanted{.clients = 1 + what.below(2), .ttl_ms = 30'000};
     begin(what, wanted);
     what.prompt = true;
     what.polls = false; // a poll would make up for the release that goes unnoticed
@@ -460,29 +458,29 @@ void own_queue(plan& what, generator& random) {
     what.progress_bound = 10 * sec;
     for (std::size_t c = 0; c < wanted.clients; ++c) {
         client_plan& client = what.clients[c];
-        client.local_handoff_ms = static_cast<std::int64_t>(20 * random.below(3));
-        client.workers.resize(2 + random.below(3));
+        client.local_handoff_ms = static_cast<std::int64_t>(20 * what.below(3));
+        client.workers.resize(2 + what.below(3));
         for (auto& worker : client.workers) {
             for (int i = 0; i < 4; ++i) {
                 op one = simple(wanted);
-                one.think = random.between(0, 5 * ms);
-                one.hold = random.between(0, 20 * ms);
+                one.think = what.between(0, 5 * ms);
+                one.hold = what.between(0, 20 * ms);
                 worker.push_back(one);
             }
         }
     }
-    fault one{.kind = fault_kind::stall};
-    one.master = static_cast<int>(random.below(3));
-    one.at = random.between(50 * ms, 900 * ms);
-    one.span = random.between(5, 60) * ms;
+    fault one{.kind = stall};
+    one.master = static_cast<int>(what.below(3));
+    one.at = what.between(50 * ms, 900 * ms);
+    one.span = what.between(5, 60) * ms;
     what.faults.push_back(one);
 }
 
 // Short holds of leases that are longer than anybody waits, by few: a waiter that misses the last
 // release gets no other notification. Pushes and votes overtake each other, and push connections
 // break.
-void crossed_notifications(plan& what, generator& random) {
-    const scene wanted{.speaks = speech::guarded, .clients = 2 + random.below(2), .ttl_ms = 30'000};
+void crossed_notifications(draft& what) {
+    const scene wanted{.speaks = speech::guarded, .clients = 2 + what.below(2), .ttl_ms = 30'000};
     begin(what, wanted);
     what.prompt = what.ordered = true;
     what.polls = false; // a poll would make up for what is missed
@@ -492,57 +490,57 @@ void crossed_notifications(plan& what, generator& random) {
     what.air.delay_max = 3 * ms;
     what.air.slow_percent = 20;
     what.air.slow_max = 10 * ms;
-    if (random.percent(50)) {
+    if (what.percent(50)) {
         what.masters.resize(1);
     }
     for (std::size_t c = 0; c < wanted.clients; ++c) {
         what.clients[c].pushes = true;
         takes(what, wanted, c, 4, [&](op& one) {
-            one.think = random.between(0, 2 * ms);
-            one.hold = random.between(0, random.percent(50) ? ms : 20 * ms);
+            one.think = what.between(0, 2 * ms);
+            one.hold = what.between(0, what.percent(50) ? ms : 20 * ms);
         });
     }
-    for (std::int64_t i = random.between(0, 5); i > 0; --i) {
-        fault one{.kind = fault_kind::break_lost};
+    for (std::int64_t i = what.between(0, 5); i > 0; --i) {
+        fault one{.kind = break_lost};
         one.only = wire::pushes;
-        one.client = static_cast<int>(random.below(wanted.clients));
-        one.at = random.between(20 * ms, 150 * ms);
+        one.client = static_cast<int>(what.below(wanted.clients));
+        one.at = what.between(20 * ms, 150 * ms);
         what.faults.push_back(one);
     }
 }
 
 // A holder hands off while no master can be reached, and the next one keeps the lease to its end.
-void handoff_raises(plan& what, generator& random) {
+void handoff_raises(draft& what) {
     const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 100};
     begin(what, wanted);
     what.ordered = true;
-    const nanos taken = random.between(40, 60) * ms;
-    const nanos held = random.between(5, 30) * ms;
+    const nanos taken = what.between(40, 60) * ms;
+    const nanos held = what.between(5, 30) * ms;
     op first = holding(wanted, taken, held);
     op next = kept(wanted, taken + 3 * ms);
     next.renews = true; // else a lease is handed off only while it is new
     what.clients[0].local_handoff_ms = 100'000;
     what.clients[0].workers = {{first}, {next}};
-    op other = holding(wanted, taken + random.between(5, 100) * ms);
+    op other = holding(wanted, taken + what.between(5, 100) * ms);
     ops_of(what, 1) = {other, other};
     for (int m = 0; m < 3; ++m) {
-        if (random.percent(80)) {
-            const nanos from = taken + held - random.between(0, ms);
-            what.faults.push_back({fault_kind::partition, from, 200 * ms, 0, m, 1});
+        if (what.percent(80)) {
+            const nanos from = taken + held - what.between(0, ms);
+            what.faults.push_back({partition, from, 200 * ms, 0, m, 1});
         }
     }
 }
 
 // Two handoffs in a row. The reply of `c` to the raise of the first comes while that of the second
 // is awaited, which only `a` receives. Another client, without `a`, is the next owner.
-void late_raises(plan& what, generator& random) {
+void late_raises(draft& what) {
     const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 120};
     begin(what, wanted);
     what.ordered = true;
-    const auto [a, b, c] = three_masters(random);
-    const nanos taken = random.between(40, 60) * ms;
-    const nanos once = taken + random.between(5 * ms, 15 * ms);
-    const nanos twice = once + random.between(4 * ms, 15 * ms);
+    const auto [a, b, c] = three_masters(what);
+    const nanos taken = what.between(40, 60) * ms;
+    const nanos once = taken + what.between(5 * ms, 15 * ms);
+    const nanos twice = once + what.between(4 * ms, 15 * ms);
     const nanos over = taken + wanted.ttl_ms * ms;
     op first = holding(wanted, taken, once - taken);
     op second = holding(wanted, taken + 2 * ms, twice - once);
@@ -551,16 +549,15 @@ void late_raises(plan& what, generator& random) {
     third.renews = true;
     what.clients[0].local_handoff_ms = 100'000;
     what.clients[0].workers = {{first}, {second}, {third}};
-    op other = holding(wanted, over + random.between(0, 30 * ms));
+    op other = holding(wanted, over + what.between(0, 30 * ms));
     ops_of(what, 1) = {other, other};
     cut_off(what, 1, a, 20 * ms, 500 * ms);
 
-    const nanos told = twice + random.between(2 * ms, 25 * ms);
-    what.faults.push_back({fault_kind::partition, once, told - once, 0, c, 2});
+    const nanos told = twice + what.between(2 * ms, 25 * ms);
+    what.faults.push_back({partition, once, told - once, 0, c, 2});
     for (const int away : {b, c}) {
-        if (random.percent(80)) {
-            what.faults.push_back(
-                {fault_kind::partition, twice, over + 80 * ms - twice, 0, away, 1});
+        if (what.percent(80)) {
+            what.faults.push_back({partition, twice, over + 80 * ms - twice, 0, away, 1});
         }
     }
 }
@@ -568,56 +565,56 @@ void late_raises(plan& what, generator& random) {
 // A lease of a short ttl is handed off to a waiter that wants a longer one, and only then `c`
 // reports its grant. Only `a` receives the extension: the others are free when the short ttl is
 // over.
-void late_grants(plan& what, generator& random) {
-    const scene wanted{.clients = 3, .ttl_ms = random.between(100, 200)};
+void late_grants(draft& what) {
+    const scene wanted{.clients = 3, .ttl_ms = what.between(100, 200)};
     begin(what, wanted);
-    const auto [a, b, c] = three_masters(random);
+    const auto [a, b, c] = three_masters(what);
     const nanos ttl = wanted.ttl_ms * ms;
-    const nanos taken = random.between(40, 60) * ms;
-    const nanos given = taken + random.between(5 * ms, 15 * ms);
-    const nanos told = given + random.between(2 * ms, 15 * ms);
-    const nanos extended = random.between(told + 3 * ms, taken + ttl - 10 * ms);
+    const nanos taken = what.between(40, 60) * ms;
+    const nanos given = taken + what.between(5 * ms, 15 * ms);
+    const nanos told = given + what.between(2 * ms, 15 * ms);
+    const nanos extended = what.between(told + 3 * ms, taken + ttl - 10 * ms);
     op first = holding(wanted, taken, given - taken);
     op next = kept(wanted, taken + 2 * ms);
-    next.ttl_ms = next.extend_ttl_ms = wanted.ttl_ms * random.between(110, 150) / 100;
+    next.ttl_ms = next.extend_ttl_ms = wanted.ttl_ms * what.between(110, 150) / 100;
     next.extend_after = {extended - given};
     next.renews = true; // else a lease is handed off only while it is new
     client_plan& holder = what.clients[0];
     holder.max_ttl_ms = next.ttl_ms;
     holder.local_handoff_ms = 100'000;
     holder.workers = {{first}, {next}};
-    what.faults.push_back({fault_kind::partition, taken - ms, told - taken + ms, 0, c, 2});
+    what.faults.push_back({partition, taken - ms, told - taken + ms, 0, c, 2});
     for (const int away : {b, c}) {
-        if (random.percent(80)) {
-            what.faults.push_back({fault_kind::partition, extended - 2 * ms, 2 * ttl, 0, away, 3});
+        if (what.percent(80)) {
+            what.faults.push_back({partition, extended - 2 * ms, 2 * ttl, 0, away, 3});
         }
     }
     for (std::size_t other = 1; other < wanted.clients; ++other) {
         op one = simple(wanted);
-        one.think = taken + ttl + random.between(-20 * ms, 40 * ms);
-        one.hold = random.between(0, 50 * ms);
+        one.think = taken + ttl + what.between(-20 * ms, 40 * ms);
+        one.hold = what.between(0, 50 * ms);
         ops_of(what, other) = {one, one};
     }
 }
 
 // All clients are paused while their masters begin to evict keys, and evict the lock of the first.
 // The second one asks for that lock when it goes on: with its INFO, and before the reply to that.
-void unnoticed_evictions(plan& what, generator& random) {
+void unnoticed_evictions(draft& what) {
     const scene wanted{.speaks = speech::guarded, .ttl_ms = 900};
     begin(what, wanted);
     op first = kept(wanted, 30 * ms);
-    first.fences = random.percent(50);
+    first.fences = what.percent(50);
     ops_of(what, 0) = {first};
     op next = holding(wanted, 150 * ms);
-    next.fences = random.percent(50);
+    next.fences = what.percent(50);
     ops_of(what, 1) = {next};
-    fault evicts{.kind = fault_kind::evict, .at = 80 * ms};
-    evicts.amount = evictable_after(what) + random.between(0, 20 * ms);
+    fault evicts{.kind = evict, .at = 80 * ms};
+    evicts.amount = evictable_after(what) + what.between(0, 20 * ms);
     evicts.span = evicts.amount + 200 * ms;
     evicts.master = -1;
     what.faults.push_back(evicts);
-    what.faults.push_back({fault_kind::pause, 70 * ms, 850 * ms, 0});
-    what.faults.push_back({fault_kind::pause, 70 * ms, evicts.amount + 20 * ms, 1});
+    what.faults.push_back({pause, 70 * ms, 850 * ms, 0});
+    what.faults.push_back({pause, 70 * ms, evicts.amount + 20 * ms, 1});
 }
 
 constexpr std::string_view all_hold = "A1 to A6";
