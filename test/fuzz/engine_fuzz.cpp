@@ -1,149 +1,52 @@
-// The whole engine: a script of events, of which the bytes of the masters are a part.
-//
-// One byte chooses an event, those after it its arguments. `make_corpus` writes such scripts by the
-// names of the events: a new one goes to the end.
+// The whole engine, as the simulator runs it, with masters that also say what a fuzzer makes up.
+// Whatever they say, the engine keeps its contract with its host, and each loss is signalled in
+// time.
 
-#include "fuzzed_quorum.hpp"
 #include "input.hpp"
+#include "require.hpp"
+#include "simulation/profiles.hpp"
+#include "simulation/world.hpp"
 
+#include <algorithm>
 #include <array>
+
+using namespace simulation;
 
 namespace {
 
-using std::chrono::milliseconds;
-using namespace std::string_view_literals;
+constexpr std::array<std::string_view, 8> names{
+    "calm",
+    "network",
+    "restarts",
+    "queues",
+    "guarded-calm",
+    "guarded-network",
+    "guarded-flushes",
+    "forms-network"};
 
-// What servers say, and what none should say: the answer to the next command, whatever that is.
-constexpr std::array answers{
-    "+OK\r\n"sv,
-    "$-1\r\n"sv,
-    ":1\r\n"sv,
-    ":0\r\n"sv,
-    ":-1\r\n"sv,
-    "*-1\r\n"sv,
-    "*0\r\n"sv,
-    "*2\r\n:1\r\n:2\r\n"sv,
-    "$0\r\n\r\n"sv,
-    "+QUEUED\r\n"sv,
-    "-NOSCRIPT No matching script. Please use EVAL.\r\n"sv,
-    "-LOADING Redis is loading the dataset in memory\r\n"sv,
-    "-READONLY You can't write against a read only replica.\r\n"sv,
-    "-NOAUTH Authentication required.\r\n"sv,
-    "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"sv,
-    "-NOPERM this user has no permissions to run the 'eval' command\r\n"sv,
-    "-ERR unknown command 'EVALSHA', with args beginning with: 'p:r0' \r\n"sv,
-    "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n"sv,
-    ":\r\n"sv,
-    "$5\r\nab"sv,
-    "nonsense\r\n"sv,
-};
-
-constexpr std::array spans{
-    milliseconds(1),
-    milliseconds(10),
-    milliseconds(50),
-    milliseconds(100),
-    milliseconds(333),
-    milliseconds(1'000),
-    milliseconds(3'400),
-    milliseconds(10'000),
-    milliseconds(31'000),
-};
-
-constexpr std::array ttls{
-    milliseconds(10'000),
-    milliseconds(1'000),
-    milliseconds(100),
-    milliseconds(20),
-    milliseconds(30'000),
-};
-
-redlock::acquire_options options_from(fuzz::input& in) {
-    constexpr std::array waits{
-        redlock::wait_for::none(),
-        redlock::wait_for(milliseconds(250)),
-        redlock::wait_for::forever(),
-    };
-    redlock::acquire_options out;
-    out.ttl = ttls[in.below(ttls.size())];
-    out.wait = waits[in.below(waits.size())];
-    const std::uint8_t flags = in.byte();
-    out.renew = (flags & 1U) != 0 ? redlock::renewal::automatic : redlock::renewal::off;
-    out.min_validity = (flags & 2U) != 0 ? out.ttl / 4 : milliseconds(0);
-    out.stop_margin = (flags & 4U) != 0 ? out.ttl / 4 : milliseconds(0);
-    out.max_hold = (flags & 8U) != 0 ? 2 * out.ttl : milliseconds(0);
-    return out;
-}
-
-std::size_t master_from(fuzz::input& in) {
-    return in.below(fuzz::fuzzed_quorum::masters);
-}
-
-constexpr std::size_t resources = 2;
-
-using happening = void (*)(fuzz::fuzzed_quorum&, fuzz::input&);
-// In the order of `EVENTS` in make_corpus.
-constexpr happening events[] = {
-    [](auto& quorum, auto&) { quorum.settle(); },
-    [](auto& quorum, auto& in) { quorum.connect(master_from(in)); },
-    [](auto& quorum, auto& in) { quorum.refuse(master_from(in)); },
-    [](auto& quorum, auto& in) { quorum.disconnect(master_from(in)); },
-    [](auto& quorum, auto& in) { quorum.take_output(master_from(in)); },
-    [](auto& quorum, auto& in) { quorum.complete_write(master_from(in)); },
-    [](auto& quorum, auto& in) { quorum.answer(master_from(in)); },
-    [](auto& quorum, auto& in) {
-        const std::size_t which = master_from(in);
-        quorum.answer_with(which, answers[in.below(answers.size())]);
-    },
-    [](auto& quorum, auto& in) {
-        const std::size_t which = master_from(in);
-        quorum.say(which, in.text(in.byte()));
-    },
-    [](auto& quorum, auto& in) {
-        const std::size_t which = master_from(in);
-        const std::size_t size = in.byte();
-        quorum.deliver(which, size == 0 ? std::string_view::npos : size);
-    },
-    [](auto& quorum, auto& in) {
-        const std::size_t which = master_from(in);
-        quorum.change(which, in.byte());
-    },
-    [](auto& quorum, auto& in) { quorum.restart(master_from(in)); },
-    [](auto& quorum, auto& in) { quorum.pass(spans[in.below(spans.size())]); },
-    [](auto& quorum, auto& in) { quorum.stall(spans[in.below(spans.size())]); },
-    [](auto& quorum, auto&) { quorum.wake(); },
-    [](auto& quorum, auto& in) {
-        const std::size_t resource = in.below(resources);
-        quorum.acquire(resource, options_from(in));
-    },
-    [](auto& quorum, auto& in) { quorum.cancel(in.byte()); },
-    [](auto& quorum, auto& in) {
-        const std::size_t which = in.byte();
-        quorum.extend(which, ttls[in.below(ttls.size())]);
-    },
-    [](auto& quorum, auto& in) { quorum.release(in.byte()); },
-    [](auto& quorum, auto& in) { quorum.abandon(in.byte()); },
-    [](auto& quorum, auto& in) { quorum.ask(in.below(resources)); },
-    [](auto& quorum, auto&) { quorum.look(); },
-    [](auto& quorum, auto&) { quorum.close(); },
-};
+// What a client has to keep even if its masters lie. They may give a lock to two.
+constexpr std::array contract{promise::sane, promise::loss_told, promise::turn, promise::truth};
 
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    constexpr int events_max = 300; // a longer script finds nothing that two short ones do not
+    constexpr int lies_max = 100; // more find nothing that two plans do not
+    static lua_machine lua;
     fuzz::input in(data, size);
-    const std::uint8_t flags = in.byte();
-    fuzz::fuzzed_quorum quorum(
-        {.quarantine = (flags & 1U) != 0,
-         .password = (flags & 2U) != 0,
-         .young = (flags & 4U) != 0});
-    if ((flags & 8U) == 0) {
-        quorum.start();
+    const profile& kind = *find_profile(names[in.below(names.size())]);
+    plan what = make_plan(in.word(), kind);
+    what.kept = what.ordered = what.bounded = false;
+    for (int i = 0; i < lies_max && !in.empty(); ++i) {
+        fault lie{.kind = fault_kind::lie};
+        lie.at = static_cast<nanos>(in.word()) * what.faults_end / 65'536;
+        lie.client = static_cast<int>(in.below(what.clients.size()));
+        lie.master = static_cast<int>(in.below(what.masters.size()));
+        lie.amount = in.flag() ? 1 : 0;
+        lie.text = in.text(in.byte());
+        what.faults.push_back(lie);
     }
-    for (int i = 0; i < events_max && !in.empty(); ++i) {
-        events[in.below(std::size(events))](quorum, in);
-    }
-    quorum.finish();
+    const outcome ended = run(what, lua);
+    const bool broken = ended.broken && std::ranges::count(contract, ended.broken->broken) != 0;
+    fuzz::require(!broken, broken ? ended.broken->text.c_str() : "");
     return 0;
 }

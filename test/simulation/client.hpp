@@ -50,7 +50,8 @@ public:
     std::string waiting() const;
     /// What is left over in the engine; empty if nothing.
     std::string leftovers() const;
-    bool has_closed() const noexcept { return engine_ == nullptr || engine_->closed_down(); }
+    /// Whether the engine is closed down: each acquire has a result, and nothing goes on.
+    bool has_closed() const noexcept;
     /// Adds what the engine counted to the figures of the run.
     void count();
     /// \}

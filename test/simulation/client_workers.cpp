@@ -532,6 +532,12 @@ std::string client::waiting() const {
     return to_string(engine_->examine(now()));
 }
 
+bool client::has_closed() const noexcept {
+    return engine_ == nullptr
+           || (engine_->closed_down() && engine_->next_due() == core::forever && !waits()
+               && std::ranges::count(links_, no_connection, &link::id) == std::ssize(links_));
+}
+
 std::string client::leftovers() const {
     if (engine_ == nullptr) {
         return {};

@@ -293,6 +293,10 @@ void network::execute(connection& one, connection_id id, const chunk& what) {
     std::size_t at = 0;
     replies_.clear();
     while (take_command(one.input, at, words_)) {
+        if (!one.lie.empty()) {
+            replies_ += std::exchange(one.lie, {});
+            continue;
+        }
         ++here_.count.commands;
         here_.count.late_commands += one.client_gone ? 1U : 0U;
         const std::optional<std::vector<answer>> confirmed = there.listeners.execute(id, words_);
@@ -508,6 +512,19 @@ void network::change(const fault& what, bool begins) {
         break;
     case fault_kind::step:
         for_masters(what.master, [&](master& one) { one.wall.step(what.amount * us); });
+        break;
+    case fault_kind::lie:
+        for (connection_id id = 0; id < connections_.size(); ++id) {
+            connection& one = connections_[id];
+            if (!one.accepted || !concerns(what, one)) {
+                continue;
+            }
+            if (what.amount == 0) {
+                send_back(id, what.text);
+            } else {
+                one.lie = what.text;
+            }
+        }
         break;
     default: // of clients
         break;

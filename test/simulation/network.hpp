@@ -143,6 +143,7 @@ private:
         stream there;
         stream back;
         std::string input; // an incomplete command
+        std::string lie;   // in place of the next reply
     };
     struct link {
         generator random;

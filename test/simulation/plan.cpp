@@ -10,11 +10,11 @@ namespace simulation {
 namespace {
 
 constexpr std::array<std::string_view, fault_kinds> fault_names{
-    "partition",      "refuse",       "break_late",   "break_lost",    "stall",
-    "crash",          "flush",        "replace",      "step",          "pause",
-    "suspend",        "client_crash", "client_close", "promote",       "take_over",
-    "flush_db",       "script_flush", "reset_stats",  "reload",        "remove_keys",
-    "refuse_publish", "end_pushes",   "evict",        "slow_handshake"};
+    "partition",      "refuse",       "break_late",   "break_lost",     "stall",
+    "crash",          "flush",        "replace",      "step",           "pause",
+    "suspend",        "client_crash", "client_close", "promote",        "take_over",
+    "flush_db",       "script_flush", "reset_stats",  "reload",         "remove_keys",
+    "refuse_publish", "end_pushes",   "evict",        "slow_handshake", "lie"};
 
 constexpr std::array<std::string_view, 3> taking_names{"one", "all", "reading"};
 
