@@ -112,7 +112,7 @@ enum class fault_kind : std::uint8_t {
     deafen,       // notification connections of `client` to the master end, and are then refused
     evict,        // may evict keys: all with an expiry go after `amount` ns, and at the end again
     slow_handshake, // handshakes of `client` with the master take up to `amount` ns longer
-    lie, // the master says `text` to `client` unasked (0), or in place of its next reply (1)
+    lie, // the master sends `text` to `client` unasked (0), or in place of its next reply (1)
 };
 inline constexpr std::size_t fault_kinds = 25;
 std::string_view to_string(fault_kind) noexcept;
