@@ -26,11 +26,7 @@ core::settings client::settings() const {
     const plan& what = here_.what;
     const bool right = mine_.corrected && incarnation_ > 1;
     const std::size_t masters = mine_.masters == 0 || right ? what.masters.size() : mine_.masters;
-    core::settings rules;
-    for (std::size_t i = 0; i < masters; ++i) {
-        rules.masters.emplace_back();
-        rules.names.push_back("m" + std::to_string(i));
-    }
+    core::settings rules = redlock::test::settings_for(masters);
     rules.protocol =
         mine_.speaks == speech::guarded ? redlock::protocol::guarded : redlock::protocol::plain;
     if (what.members && mine_.speaks == speech::guarded) {
@@ -40,7 +36,6 @@ core::settings client::settings() const {
             name.front() = mine_.respelled && !right ? 'n' : name.front();
         }
     }
-    rules.key_prefix = "p:";
     rules.record_key = core::record_key(rules.key_prefix);
     rules.founding_max_ttl = milliseconds(mine_.max_ttl_ms);
     rules.max_ttl =
@@ -116,7 +111,7 @@ void client::crash() {
         return;
     }
     tell("crashes");
-    for (lost_hold& one : lost_) { // their numbers stay, as events name them
+    for (ended_hold& one : lost_) { // their numbers stay, as events name them
         lets_go(std::exchange(one.ownerships, {}));
     }
     drop_engine();

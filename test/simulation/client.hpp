@@ -89,16 +89,10 @@ private:
         bool dated = false;                // of the lock that it asks for
     };
 
-    /// A holder whose loss was signalled, and which may still act.
-    struct lost_hold {
-        std::vector<std::size_t> ownerships;
-        redlock::core::handle<redlock::core::claim> claim;
-        unsigned incarnation = 0;
-    };
-    /// A hold whose release has no result yet.
     struct ended_hold {
         std::vector<std::size_t> ownerships;
         redlock::core::handle<redlock::core::claim> claim;
+        unsigned incarnation = 0;
     };
 
     void open(std::size_t link) override;
@@ -187,8 +181,8 @@ private:
     bool flush_planned_ = false;
     nanos wake_planned_ = no_time;
     std::vector<worker> workers_;
-    std::vector<lost_hold> lost_;
-    std::vector<ended_hold> ended_;
+    std::vector<ended_hold> lost_;  // whose loss was signalled, and which may still act
+    std::vector<ended_hold> ended_; // whose release has no result yet
 };
 
 } // namespace simulation

@@ -204,10 +204,6 @@ void client::acquired(const core::acquire_call& done, const core::claim& lease) 
     if (lease.deadline() - now() <= needed || (fencing != 0) != done.options.fencing) {
         here_.fail(promise::sane, "c{} got a lease that differs from its request", number_);
     }
-    if (one->last) {
-        here_.count.longest_wait =
-            std::max(here_.count.longest_wait, here_.now - here_.what.faults_end);
-    }
     if (lease.is_slot()
         && (lease.slots().back() >= one->now.slots || lease.slots().size() != one->now.wants)) {
         here_.fail(promise::sane, "an unknown request got slots");
@@ -278,7 +274,6 @@ void client::not_acquired(const core::acquire_call& done) {
     if (one == nullptr) {
         return;
     }
-    ++here_.count.not_acquired;
     here_.judge.leaves(
         number_, static_cast<unsigned>(one - workers_.data()), when(done.decided_at));
     tell("did not get r{}: {}", one->now.resource, in_words(done.outcome, "cancelled"));
@@ -330,7 +325,7 @@ void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
     for (const std::size_t each : mine.ownerships) {
         here_.judge.loses(each);
     }
-    ended_.push_back({mine.ownerships, mine.claim});
+    ended_.push_back({mine.ownerships, mine.claim, incarnation_});
     const bool stops = here_.what.wrong == mistake::believes_until_told
                        || one->now.after_loss == op::obedience::at_once;
     if (stops) {
@@ -342,7 +337,7 @@ void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
             [this, which = lost_.size()] { stop(which); },
             number_);
     }
-    lost_.push_back({mine.ownerships, mine.claim, incarnation_});
+    lost_.push_back(ended_.back());
     mine.open = false;
     one->doing = activity::idle;
     one->done = one->last;
@@ -393,7 +388,7 @@ void client::stop(std::size_t which) {
     if (lost_[which].ownerships.empty()) {
         return; // its process is gone
     }
-    const lost_hold one = std::exchange(lost_[which], {});
+    const ended_hold one = std::exchange(lost_[which], {});
     lets_go(one.ownerships);
     if (engine_ != nullptr && one.incarnation == incarnation_) {
         tell("releases a lock that it has lost");
@@ -437,7 +432,7 @@ void client::end_op(unsigned number, unsigned name) {
     if (abandons) {
         engine_->abandon(claim);
     } else {
-        ended_.push_back({one.held.ownerships, claim});
+        ended_.push_back({one.held.ownerships, claim, incarnation_});
         engine_->release(claim, now());
     }
     after_call();

@@ -7,10 +7,8 @@ namespace simulation {
 std::string figures::describe() const {
     std::string out = fmt::format(
         "{} seeds, {:.2f} simulated hours, {} commands ({} late)\n"
-        "  {} attempts: {} acquired ({} with a fencing token, {} by local handoff), {} not "
-        "acquired\n"
-        "  {} extended, {} lost; {} notifications ({} lost)\n"
-        "  last locks within {} ms; {} writes, {} refused\n"
+        "  {} attempts: {} acquired ({} with a fencing token, {} by local handoff)\n"
+        "  {} extended, {} lost; {} notifications; {} writes, {} refused\n"
         "  faults:",
         seeds,
         static_cast<double>(simulated) / (3600.0 * static_cast<double>(sec)),
@@ -20,12 +18,9 @@ std::string figures::describe() const {
         acquired,
         fenced,
         local_handoffs,
-        not_acquired,
         extended,
         lost,
         pushes,
-        lost_pushes,
-        longest_wait / ms,
         writes,
         refused_writes);
     for (std::size_t i = 0; i < fault_kinds; ++i) {
@@ -33,9 +28,7 @@ std::string figures::describe() const {
             out += fmt::format(" {} {}", to_string(static_cast<fault_kind>(i)), faults[i]);
         }
     }
-    return out
-           + fmt::format(
-               "\n  {} overlaps, {} inversions, {} violations", overlaps, inversions, violations);
+    return out + fmt::format("\n  {} overlaps, {} inversions", overlaps, inversions);
 }
 
 } // namespace simulation

@@ -353,7 +353,6 @@ std::int64_t network::publish(master& from, std::string_view channel, std::strin
     for (const audience::listener id : listeners) {
         const unsigned lost = here_.what.air.lost_pushes_percent;
         if (lost != 0 && link_of(connections_[id]).random.percent(lost)) {
-            ++here_.count.lost_pushes;
             continue;
         }
         ++here_.count.pushes;

@@ -333,17 +333,22 @@ void keep_records(plan& what, std::size_t masters) {
     });
 }
 
+// N - q + 1 masters keep their records, and a crash leaves all or nothing.
+void lose_all_or_nothing(draft& what) {
+    for (fault& one : what.faults) {
+        const bool restores = one.kind == crash || one.kind == promote;
+        one.amount = restores ? std::min<std::int64_t>(one.amount, 0) : one.amount;
+    }
+    keep_records(what, (what.masters.size() + 1) / 2);
+}
+
 // The leases of one client are longer than the max_ttl of the others, in some runs. Then A3
 // excludes a snapshot from before its first contact: a crash leaves all or nothing.
 void take_longer(draft& what) {
     if (!what.percent(30)) {
         return;
     }
-    for (fault& one : what.faults) {
-        const bool restores = one.kind == crash || one.kind == promote;
-        one.amount = restores ? std::min<std::int64_t>(one.amount, 0) : one.amount;
-    }
-    keep_records(what, (what.masters.size() + 1) / 2); // N - q + 1
+    lose_all_or_nothing(what);
     const std::int64_t factor = what.between(2, 3);
     client_plan& client = what.clients.back();
     client.max_ttl_ms *= factor;
@@ -431,12 +436,8 @@ void add_member_changes(draft& what) {
 // and masters lose their records: all but N - q + 1 of them, at once and completely (A3).
 void add_limit_faults(draft& what) {
     add_all_faults(what);
-    for (fault& one : what.faults) {
-        const bool restores = one.kind == crash || one.kind == promote;
-        one.amount = restores ? std::min<std::int64_t>(one.amount, 0) : one.amount;
-    }
     const auto masters = static_cast<std::int64_t>(what.masters.size());
-    keep_records(what, (what.masters.size() + 1) / 2);
+    lose_all_or_nothing(what);
     for (std::uint64_t left = what.between(1, 3); masters > 1 && left > 0; --left) {
         const bool crashes = what.percent(50);
         const auto which = static_cast<int>(what.between((masters + 1) / 2, masters - 1));
@@ -696,7 +697,7 @@ plan make_plan(std::uint64_t seed, const profile& kind) {
     if (made.progress_bound == 0) {
         made.progress_bound = 10 * sec + 20 * max_ttl * ms + 2 * made.air.late_max;
     }
-    return made;
+    return std::move(static_cast<plan&>(made));
 }
 
 } // namespace simulation

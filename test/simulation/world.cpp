@@ -288,7 +288,6 @@ std::optional<violation> world::run() {
     sum.inversions += here_.judge.inversions();
     sum.writes += here_.judge.accepted_writes();
     sum.refused_writes += here_.judge.refused_writes();
-    sum.violations += here_.judge.found() ? 1U : 0U;
     sum.digest += here_.digest;
     return here_.judge.found();
 }
