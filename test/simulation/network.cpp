@@ -488,10 +488,10 @@ void network::change(const fault& what, bool begins) {
     case fault_kind::remove_keys:
         for_masters(what.master, [&](master& one) {
             remove_keys(one, [&](const entry& each) {
-                const int kind = each.key == "p:epoch"             ? 4
-                                 : each.key.ends_with(":fence")    ? 2
-                                 : each.value.size() == token_size ? 1
-                                                                   : 0;
+                const int kind = each.key == redlock::core::record_key("p:") ? 4
+                                 : each.key.ends_with(":fence")              ? 2
+                                 : each.value.size() == token_size           ? 1
+                                                                             : 0;
                 return (kind & what.amount) != 0;
             });
         });
