@@ -218,7 +218,7 @@ std::span<const variant> variants() {
            "  local up = string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)')\n"
            "  born = now - 1000000 * tonumber(up)\n"
            "elseif run ~= ARGV[1] or (ARGV[2]"}}},
-        {69, "step-ends-quarantine", "guarded-boot-steps", 1, 2000, &wrong::step_ends_quarantine,
+        {69, "step-ends-quarantine", "guarded-boot-steps", 1, 12'500, &wrong::step_ends_quarantine,
          "a quarantine ends with a step of the master's clock"},
         {70, "exceptions-ignored", "guarded-deletions", 1, 200, &wrong::exceptions_ignored,
          "each lock of a call that was executed counts as granted"},
