@@ -61,7 +61,7 @@ std::string describe(const op& one) {
              {"never stops after a loss", one.after_loss == op::obedience::never},
              {"abandoned", one.end == op::ending::abandon},
              {"kept", one.end == op::ending::keep}}) {
-        out += option(used, name, "");
+        out += used ? ", " + std::string(name) : "";
     }
     out +=
         option(one.after_loss == op::obedience::later, "after a loss stops in", in_ms(one.lingers));
