@@ -2,45 +2,16 @@
  * without healing, and a holder that acts until it lets go or its last deadline has passed.
  * test/model/README.md says what is left out, and why that is safe.
  *
- * Scope, each by -D:   CLIENTS; ATTEMPTS and EXTENDS of each, OTHERS_ATTEMPTS of all but the first;
+ * Scope, by cases.py:  CLIENTS; ATTEMPTS and EXTENDS of each, OTHERS_ATTEMPTS of all but the first;
  *                      LOSSES of memory, BREAKS of connections, DRIFTS of clocks; TTL in ticks;
  *                      DELAYED=1: replies take time
- * -DWRONG=name         one rule of the protocol broken; the search must find an error
- * -DGOAL=name          reaching it is an error, which shows that the model is not vacuous
  */
 
-#ifndef CLIENTS
-#define CLIENTS 2
-#endif
-#ifndef ATTEMPTS
-#define ATTEMPTS 1
-#endif
-#ifndef OTHERS_ATTEMPTS
-#define OTHERS_ATTEMPTS ATTEMPTS
-#endif
-#ifndef EXTENDS
-#define EXTENDS 0
-#endif
-#ifndef LOSSES
-#define LOSSES 0
-#endif
-#ifndef BREAKS
-#define BREAKS 0
-#endif
-#ifndef DRIFTS
-#define DRIFTS 0
-#endif
-#ifndef TTL
-#define TTL 3
-#endif
-#ifndef DELAYED
-#define DELAYED 0
-#endif
+#include "common.pml"
 
 #define MASTERS 3
 
 /* What can be wrong. */
-#define nothing 0
 #define quorum_half 1
 #define set_without_nx 2
 #define blind_rollback 3
@@ -67,24 +38,15 @@
 #define set_then_pexpire 24
 #define suspended_clock 25
 #define removed_at_stop 26
-#ifndef WRONG
-#define WRONG nothing
-#endif
-#define wrong(rule) (WRONG == rule)
 
 /* What must be reachable. */
 #define succession 1 /* both clients have held the lock, one after the other */
 #define takeover 2 /* the second one got it because the first one's keys expired */
 #define rollback 3 /* a failed attempt had a vote, which is taken back */
 #define refused_in_quarantine 4
-#define refused_late 5
 #define orphan 6 /* a late ACQUIRE makes a key for an attempt that is long over */
 #define extended 7 /* the belief goes on past the deadline of the acquire */
 #define acts_after_loss 8 /* a holder acts after its loss was signalled */
-#ifndef GOAL
-#define GOAL nothing
-#endif
-#define reached(goal) assert(GOAL != goal)
 
 /* A master deviates by one tick at most in a run, so drift(ttl) is one tick. */
 #define DRIFT (DRIFTS == 0 || wrong(no_drift_allowance) -> 0 : 1)
@@ -167,29 +129,6 @@ byte holders;
 #define ACTS(c) \
     ((phase[c] == held || phase[c] == lost || phase[c] == releasing) && \
         (acting[c] > 0 || wrong(believing_past_deadline)))
-
-/* Masters are interchangeable: those that differ only in their names are one state. */
-#ifdef SYMMETRY
-c_decl {
-    static void order(char *a, char *b, unsigned size)
-    {
-        char other[256];
-        if (memcmp(a, b, size) > 0) {
-            memcpy(other, a, size);
-            memcpy(a, b, size);
-            memcpy(b, other, size);
-        }
-    }
-};
-#define sort_masters() \
-    c_code { \
-        order((char *)&now.master[0], (char *)&now.master[1], sizeof(now.master[0])); \
-        order((char *)&now.master[1], (char *)&now.master[2], sizeof(now.master[0])); \
-        order((char *)&now.master[0], (char *)&now.master[1], sizeof(now.master[0])); \
-    }
-#else
-#define sort_masters() skip
-#endif
 
 inline drop(flags)
 {
@@ -596,10 +535,7 @@ end:
 /* One tick of the clock of a master. */
 inline pass(which)
 {
-    if
-    :: master[which].quarantine > 0 -> master[which].quarantine--
-    :: else
-    fi;
+    count_down(master[which].quarantine);
     if
     :: master[which].left > 0 ->
         master[which].left--;
@@ -672,9 +608,9 @@ inline tick()
         pass(i)
     }
     for (i : 0 .. CLIENTS - 1) {
-        validity[i] = (validity[i] > 0 -> validity[i] - 1 : 0);
-        extension[i] = (extension[i] > 0 -> extension[i] - 1 : 0);
-        acting[i] = (acting[i] > 0 -> acting[i] - 1 : 0)
+        count_down(validity[i]);
+        count_down(extension[i]);
+        count_down(acting[i])
     }
     for (i : 1 .. SLOTS - 1) {
         age[i] = (age[i] < LONG_AGO -> age[i] + 1 : LONG_AGO);

@@ -16,6 +16,23 @@ LEFT_BEHIND = '.left<=(largest'
 OVERTAKEN = '!(passing['
 ASSERTION = 'assertion violated'
 
+# The scope of a search, where its case says nothing else.
+SCOPES = {
+    'acquire': {'CLIENTS': 2, 'ATTEMPTS': 1, 'OTHERS_ATTEMPTS': 'ATTEMPTS', 'EXTENDS': 0, 'LOSSES': 0, 'BREAKS': 0,
+                'DRIFTS': 0, 'TTL': 3, 'DELAYED': 0},
+    'certificate': {'FAULTS': 0, 'ONLY': 31, 'TTL': 2, 'ROUNDS': 0, 'ATTEMPTS': 1, 'NEW': 0, 'HELD': 0, 'WAITS': 0},
+    'changes': {'MASTERS': 4, 'BEFORE': 1 + 2 + 4, 'AFTER': 1 + 2 + 4 + 8, 'RIVAL': 0, 'LATER': 0, 'LATER_RIVAL': 0,
+                'MAJORITY_PROMISES': 0, 'LOOKS': 0, 'FORGETS': 0, 'ROUNDS': 0, 'LOCKS': 1},
+    'extension': {'MASTERS': 3, 'ROUNDS': 1, 'LOSSES': 0, 'DELETIONS': 0, 'TTL': 2},
+    # HORIZON 0: nobody reads the clock, and time has no end.
+    'fencing': {'ATTEMPTS': 1, 'OTHERS_ATTEMPTS': 1, 'LOSSES': 0, 'BREAKS': 0, 'DUPLICATES': 0, 'STEPS': 0, 'TTL': 2,
+                'HORIZON': 0, 'STARTS': 0, 'COUNTERS': 2},
+    'founding': {'MASTERS': 4, 'FIRST': 1 + 2 + 4, 'SECOND': 1 + 2 + 8, 'SPELLED': 0, 'FORGETS': 0, 'ALL': 0, 'VIEW': 0,
+                 'LOCKS': 1},
+    'memory': {'FAULTS': 0, 'ONLY': 0, 'TTL': 2, 'NEW': 0, 'CONNECTED': 0, 'RETURNS': 0, 'UNNOTICED': 0},
+    'readers': {'READERS': 1, 'OWNERS': 1, 'ROUNDS': 0, 'DOWNGRADES': 0, 'LOSSES': 0, 'INTENTS': 0, 'DELETIONS': 0,
+                'TTL': 2, 'WHOLE': 0, 'GRACE': 1},
+}  # fmt: skip
 # Models that take longer to compile than to search.
 LONG = ('changes', 'readers')
 
@@ -24,43 +41,44 @@ LONG = ('changes', 'readers')
 class Case:
     model: str
     name: str
-    defines: list
+    sizes: dict
     holds: bool = False
     expect: str = ASSERTION
     memory: int = 0
     deep: bool = False # too many states to go without sorting
-    long: bool = False # takes longer to compile than to search
+
+    @property
+    def long(self):
+        return self.model in LONG
 
     @property
     def sorted(self):
         return self.holds or self.deep
 
-
-def scope(**sizes):
-    return [f'{name}={size}' for name, size in sizes.items()]
+    @property
+    def defines(self):
+        return [f'-D{name}={size}' for name, size in {**SCOPES[self.model], **self.sizes}.items()]
 
 
 def holds(model, name, **sizes):
-    return Case(model, name, scope(**sizes), holds=True, long=model in LONG)
+    return Case(model, name, sizes, holds=True)
 
 
 def wrong(model, rule, expect, **sizes):
     deep = model in ('fencing', 'extension', 'certificate', *LONG) or 'ATTEMPTS' in sizes or 'EXTENDS' in sizes
-    return Case(model, rule, [f'WRONG={rule}', *scope(**sizes)], expect=expect, deep=deep, long=model in LONG)
+    return Case(model, rule, {'WRONG': rule, **sizes}, expect=expect, deep=deep)
 
 
 def redundant(model, rule, **sizes):
-    return Case(model, f'without {rule}', [f'WRONG={rule}', *scope(**sizes)], holds=True)
+    return Case(model, f'without {rule}', {'WRONG': rule, **sizes}, holds=True)
 
 
 def beyond(model, name, expect, **sizes):
-    deep = model in ('certificate', *LONG)
-    return Case(model, name, scope(**sizes), expect=expect, deep=deep, long=model in LONG)
+    return Case(model, name, sizes, expect=expect, deep=model in ('certificate', *LONG))
 
 
 def goal(model, name, **sizes):
-    deep = model in ('fencing', 'extension', *LONG)
-    return Case(model, f'reaches {name}', [f'GOAL={name}', *scope(**sizes)], deep=deep, long=model in LONG)
+    return Case(model, f'reaches {name}', {'GOAL': name, **sizes}, deep=model in ('fencing', 'extension', *LONG))
 
 
 GROUPS = {
@@ -505,8 +523,8 @@ LARGE = [
 
 # Each of these must be found failing.
 SELF_TEST = [
-    Case('acquire', 'a broken rule, said to hold', ['WRONG=quorum_half', 'TTL=2'], holds=True),
-    Case('acquire', 'the protocol, said to be wrong', ['TTL=2']),
-    Case('acquire', 'another error than expected', ['WRONG=quorum_half', 'TTL=2'], expect=ORDER),
-    Case('acquire', 'a search cut short', ['TTL=3', 'DRIFTS=1'], holds=True, memory=80),
+    Case('acquire', 'a broken rule, said to hold', {'WRONG': 'quorum_half', 'TTL': 2}, holds=True),
+    Case('acquire', 'the protocol, said to be wrong', {'TTL': 2}),
+    Case('acquire', 'another error than expected', {'WRONG': 'quorum_half', 'TTL': 2}, expect=ORDER),
+    Case('acquire', 'a search cut short', {'TTL': 3, 'DRIFTS': 1}, holds=True, memory=80),
 ]

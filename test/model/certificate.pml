@@ -3,40 +3,15 @@
  * extensions of a lease whose SET was not vouched for by such a certificate.
  * test/model/README.md says what is left out, and why that is safe.
  *
- * Scope, each by -D:   FAULTS of any kind but steps, or with ONLY of these kinds (their sum); TTL in ticks;
+ * Scope, by cases.py:  FAULTS of any kind but steps, or with ONLY of these kinds (their sum); TTL in ticks;
  *                      ROUNDS of extension, of both clients together; ATTEMPTS of each client;
  *                      NEW=1: a new quorum, without records; HELD=1: the first client has a lease, of two
  *                      vouched votes, and its third SET may be in flight
  * -DWAITS=1            a heal and an unvouched key count only past the quarantine on the client's own
  *                      clock as well, which the library does not look at
- * -DWRONG=name         one rule of the protocol broken; the search must find an error
- * -DGOAL=name          reaching it is an error, which shows that the model is not vacuous
  */
 
-#ifndef FAULTS
-#define FAULTS 0
-#endif
-#ifndef ONLY
-#define ONLY 31 /* not steps */
-#endif
-#ifndef TTL
-#define TTL 2
-#endif
-#ifndef ROUNDS
-#define ROUNDS 0
-#endif
-#ifndef ATTEMPTS
-#define ATTEMPTS 1
-#endif
-#ifndef NEW
-#define NEW 0
-#endif
-#ifndef HELD
-#define HELD 0
-#endif
-#ifndef WAITS
-#define WAITS 0
-#endif
+#include "common.pml"
 
 #define MASTERS 3
 #define CLIENTS 2
@@ -53,7 +28,6 @@
 #define MAY(kind) (faults > 0 && (ONLY & kind) != 0)
 
 /* What can be wrong. */
-#define nothing 0
 #define no_certificate 1
 #define any_record_vouches 2
 #define compared_with_present 3 /* the certificate, with the record that the client knows by then */
@@ -67,10 +41,6 @@
 #define vouched_by_missing 11
 #define heal_finds_and_counts 12 /* a key, without a look at the record */
 #define rolled_back_in_lease 13 /* a SET whose certificate did not match, though the lease goes on */
-#ifndef WRONG
-#define WRONG nothing
-#endif
-#define wrong(rule) (WRONG == rule)
 
 /* What must be reachable. */
 #define succession 1 /* both clients have had the lock */
@@ -82,10 +52,6 @@
 #define set_late 7 /* in a lease, by a connection that broke */
 #define opened 8 /* a lock was granted after the quarantine of a new quorum */
 #define counted_in_quarantine 9 /* a vouched key that survived a restart */
-#ifndef GOAL
-#define GOAL nothing
-#endif
-#define reached(goal) assert(GOAL != goal)
 
 /* What the record says. */
 #define absent 0
@@ -144,29 +110,6 @@ byte holders;
 #define COUNTED(c) ((master[0].ends[c] > 0) + (master[1].ends[c] > 0) + (master[2].ends[c] > 0))
 #define LATE_ENOUGH(c) \
     ((master[0].ends[c] >= deadline) + (master[1].ends[c] >= deadline) + (master[2].ends[c] >= deadline))
-
-/* Masters are interchangeable: those that differ only in their names are one state. */
-#ifdef SYMMETRY
-c_decl {
-    static void order(char *a, char *b, unsigned size)
-    {
-        char other[256];
-        if (memcmp(a, b, size) > 0) {
-            memcpy(other, a, size);
-            memcpy(a, b, size);
-            memcpy(b, other, size);
-        }
-    }
-};
-#define sort_masters() \
-    c_code { \
-        order((char *)&now.master[0], (char *)&now.master[1], sizeof(now.master[0])); \
-        order((char *)&now.master[1], (char *)&now.master[2], sizeof(now.master[0])); \
-        order((char *)&now.master[0], (char *)&now.master[1], sizeof(now.master[0])); \
-    }
-#else
-#define sort_masters() skip
-#endif
 
 /* From here on nothing that is checked can go wrong: a client is through, and so is its lease. */
 #define THROUGH ((phase[0] == over || phase[1] == over) && GOAL == nothing)
@@ -657,11 +600,6 @@ end:
     }
 #endif
     od
-}
-
-inline count_down(what)
-{
-    what = (what > 0 -> what - 1 : 0)
 }
 
 #define TICKING(m) \

@@ -4,15 +4,13 @@
  * All members after the change promise it. Once all had the promise at the same moment, and Q has passed since then,
  * the change is final. Until then a lock needs a majority of the members before the change.
  *
- * Scope, each by -D:   MASTERS that answer; BEFORE, AFTER: the members before and after the change, a bit each;
+ * Scope, by cases.py:  MASTERS that answer; BEFORE, AFTER: the members before and after the change, a bit each;
  *                      RIVAL: those after another change at the same time (0: there is none); LATER, LATER_RIVAL:
  *                      those after a second change, and after its rival (0: there is none);
  *                      MAJORITY_PROMISES=1: a majority of the members before the change promises it;
  *                      LOOKS=1: a changer reads the records twice, otherwise it needs no proof;
  *                      FORGETS: how often a master loses its data; ROUNDS of extension, of both clients together;
  *                      LOCKS=0: there are no clients
- * -DWRONG=name         one rule of the protocol broken; the search must find an error
- * -DGOAL=name          reaching it is an error, which shows that the model is not vacuous
  *
  * Time. Attempts, leases and rounds do not outlast the quarantine Q. So a wait of Q is over once everything has
  * ended that was going on when it began. Nothing else is said of time: a change may rest for any time, and any
@@ -20,44 +18,11 @@
  * holders. A lease moves on when it is extended.
  */
 
-#ifndef MASTERS
-#define MASTERS 4
-#endif
-#ifndef BEFORE
-#define BEFORE 7 /* 0, 1, 2 */
-#endif
-#ifndef AFTER
-#define AFTER 15 /* 0, 1, 2, 3 */
-#endif
-#ifndef RIVAL
-#define RIVAL 0
-#endif
-#ifndef LATER
-#define LATER 0
-#endif
-#ifndef LATER_RIVAL
-#define LATER_RIVAL 0
-#endif
-#ifndef MAJORITY_PROMISES
-#define MAJORITY_PROMISES 0
-#endif
-#ifndef LOOKS
-#define LOOKS 0
-#endif
-#ifndef FORGETS
-#define FORGETS 0
-#endif
-#ifndef ROUNDS
-#define ROUNDS 0
-#endif
-#ifndef LOCKS
-#define LOCKS 1
-#endif
+#include "common.pml"
 
 #define CLIENTS 2
 
 /* What can be wrong. */
-#define nothing 0
 #define committed_at_once 1
 #define promise_overwritten 2 /* by that of the rival */
 #define promised_by_majority 3 /* and the rest is as if all had promised */
@@ -75,10 +40,6 @@
 #define behind_served 15 /* a client that is a step behind */
 #define votes_added_up 16 /* that were given under different views */
 #define healed_without_blocking 17 /* majority of the members that have the key */
-#ifndef WRONG
-#define WRONG nothing
-#endif
-#define wrong(rule) (WRONG == rule)
 
 /* What must be reachable. */
 #define changed 1 /* a client has the lock of the members after the change */
@@ -87,9 +48,6 @@
 #define rival_won 4
 #define returned_promised 5 /* a master that had forgotten has a promise again, and votes */
 #define returned_among_rivals 6
-#ifndef GOAL
-#define GOAL nothing
-#endif
 
 /* Records, and views of clients. The order is that of time, but for rivals. */
 #define blank 0

@@ -51,11 +51,9 @@ def figure(pattern, text):
 def build(case, directory, memory):
     """Makes a checker. Fails loudly: a model that does not compile has shown nothing."""
     model = HERE / f'{case.model}.pml'
-    defines = [f'-D{name}' for name in case.defines]
     # Sorting the masters saves most states; without it a trail keeps their names.
-    if case.sorted:
-        defines.append('-DSYMMETRY')
-    subprocess.run(['spin', '-a', *defines, model], cwd=directory, check=True, stdout=subprocess.DEVNULL)
+    symmetry = ['-DSYMMETRY'] * case.sorted
+    subprocess.run(['spin', '-a', *case.defines, *symmetry, model], cwd=directory, check=True, stdout=subprocess.DEVNULL)
     # What must be complete does without partial order reduction, the rest is served by it.
     level = max(0, (2 if case.holds else 1 if case.deep else 0) - case.long)
     options = [f'-O{level}', '-DNOREDUCE' if case.holds else '-DBFS']
@@ -105,9 +103,8 @@ def steps_of_trail(trail):
 
 def replay(case, directory):
     """The counterexample, in the words of the model."""
-    defines = [f'-D{name}' for name in case.defines]
     ran = subprocess.run(
-        ['spin', '-t', '-k', f'{case.model}.pml.trail', *defines, HERE / f'{case.model}.pml'],
+        ['spin', '-t', '-k', f'{case.model}.pml.trail', *case.defines, HERE / f'{case.model}.pml'],
         cwd=directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )
     return ran.stdout.split('spin: trail ends')[0]

@@ -1,34 +1,17 @@
 /* How a lease is extended: rounds that are judged once, healing as a second step, the blocking rule.
  * One holder extends, one challenger acquires. test/model/README.md says what is left out, and why that is safe.
  *
- * Scope, each by -D:   MASTERS; ROUNDS of extension; LOSSES of memory; DELETIONS of the holder's key by
+ * Scope, by cases.py:  MASTERS; ROUNDS of extension; LOSSES of memory; DELETIONS of the holder's key by
  *                      an operator, beyond the assumptions; TTL in ticks
- * -DWRONG=name         one rule of the protocol broken; the search must find an error
- * -DGOAL=name          reaching it is an error, which shows that the model is not vacuous
  */
 
-#ifndef MASTERS
-#define MASTERS 3
-#endif
-#ifndef ROUNDS
-#define ROUNDS 1
-#endif
-#ifndef LOSSES
-#define LOSSES 0
-#endif
-#ifndef DELETIONS
-#define DELETIONS 0
-#endif
-#ifndef TTL
-#define TTL 2
-#endif
+#include "common.pml"
 
 #define QUORUM (MASTERS / 2 + 1)
 #define BLOCKING (MASTERS - QUORUM + 1) /* so many keep everybody else from a majority */
 #define QUARANTINE (TTL + 1)
 
 /* What can be wrong. */
-#define nothing 0
 #define recreated_by_extend 1
 #define healed_without_blocking 2
 #define heal_in_quarantine 3
@@ -40,10 +23,6 @@
 #define silent_not_counted 9
 #define quarantine_unblocks 10
 #define removed_at_stop 11
-#ifndef WRONG
-#define WRONG nothing
-#endif
-#define wrong(rule) (WRONG == rule)
 
 /* What must be reachable. */
 #define extended 1 /* by answers of "still there" alone */
@@ -52,10 +31,6 @@
 #define refused 4 /* the blocking rule refused to heal */
 #define acts_after_loss 5
 #define gap_hidden 6 /* silence or a lost memory hid that somebody else had the lock */
-#ifndef GOAL
-#define GOAL nothing
-#endif
-#define reached(goal) assert(GOAL != goal)
 
 /* The reply of a master in the present round. */
 #define silent 0
@@ -120,26 +95,6 @@ byte holders;
 #define IS_BEING_HEALED(m) (master[m].heals > 0)
 #define IS_DELETED(m) (master[m].deleted)
 #define ENDS_LATE_ENOUGH(m) (master[m].ends >= deadline)
-
-/* Masters are interchangeable: those that differ only in their names are one state. */
-#ifdef SYMMETRY
-c_decl {
-    static void sort(char *all, unsigned size, int count)
-    {
-        char other[256];
-        for (int n = 1; n < count; ++n) {
-            for (int k = n; k > 0 && memcmp(all + (k - 1) * size, all + k * size, size) > 0; --k) {
-                memcpy(other, all + k * size, size);
-                memcpy(all + k * size, all + (k - 1) * size, size);
-                memcpy(all + (k - 1) * size, other, size);
-            }
-        }
-    }
-};
-#define sort_masters() c_code { sort((char *)&now.master[0], sizeof(now.master[0]), MASTERS); }
-#else
-#define sort_masters() skip
-#endif
 
 /* From here on nothing that is checked can go wrong. */
 #define THROUGH \
@@ -474,7 +429,6 @@ end:
     od
 }
 
-
 /* Master m and its connections. What waits, waits as long as it likes; what waits forever is lost. */
 proctype at(byte m)
 {
@@ -544,11 +498,6 @@ end:
 #endif
     :: !RUNNING -> break
     od
-}
-
-inline count_down(what)
-{
-    what = (what > 0 -> what - 1 : 0)
 }
 
 inline tick()

@@ -1,53 +1,20 @@
 /* The order of the fencing tokens: counters of each master, the maximum and its RAISE, replies that
  * take time, duplicates, lost counters. What is left out is in test/model/README.md.
  *
- * Scope, each by -D:   ATTEMPTS of the first client and OTHERS_ATTEMPTS of the other one; LOSSES of
+ * Scope, by cases.py:  ATTEMPTS of the first client and OTHERS_ATTEMPTS of the other one; LOSSES of
  *                      memory, BREAKS of connections, DUPLICATES of ACQUIRE; TTL and HORIZON in
  *                      ticks; COUNTERS that a master may start with; STEPS: clocks that leap, beyond assumption A2;
  *                      STARTS: ticks by which the value from which a missing counter starts is ahead of the
  *                      slowest clock, -1 for 1; a client proposes it, or none
- * -DWRONG=name         one rule of the protocol broken; the search must find an error
- * -DGOAL=name          reaching it is an error, which shows that the model is not vacuous
  */
 
-#ifndef ATTEMPTS
-#define ATTEMPTS 1
-#endif
-#ifndef OTHERS_ATTEMPTS
-#define OTHERS_ATTEMPTS 1
-#endif
-#ifndef LOSSES
-#define LOSSES 0
-#endif
-#ifndef BREAKS
-#define BREAKS 0
-#endif
-#ifndef DUPLICATES
-#define DUPLICATES 0
-#endif
-#ifndef STEPS
-#define STEPS 0
-#endif
-#ifndef TTL
-#define TTL 2
-#endif
-#ifndef HORIZON
-#define HORIZON 0 /* 0: nobody reads the clock, time has no end */
-#endif
-
-#ifndef STARTS
-#define STARTS 0
-#endif
-#ifndef COUNTERS
-#define COUNTERS 2
-#endif
+#include "common.pml"
 
 #define MASTERS 3
 #define CLIENTS 2
 #define QUORUM 2
 
 /* What can be wrong. */
-#define nothing 0
 #define no_raise 1
 #define raise_not_awaited 2
 #define raise_without_lock_check 3
@@ -62,10 +29,6 @@
 #define first_below_clock 12
 #define first_without_limit 13
 #define offset_counted_once 14
-#ifndef WRONG
-#define WRONG nothing
-#endif
-#define wrong(rule) (WRONG == rule)
 
 /* What must be reachable. */
 #define succession 1 /* both clients have been given a token */
@@ -75,10 +38,6 @@
 #define reseeded 5
 #define refused_in_quarantine 6
 #define first_taken 7
-#ifndef GOAL
-#define GOAL nothing
-#endif
-#define reached(goal) assert(GOAL != goal)
 
 #define VALIDITY TTL
 #define NOT_AFTER VALIDITY
@@ -154,29 +113,6 @@ byte referred;
 byte token;
 
 #define VOTES(c, least) ((master[0].vote[c] >= least) + (master[1].vote[c] >= least) + (master[2].vote[c] >= least))
-
-/* Masters are interchangeable: those that differ only in their names are one state. */
-#ifdef SYMMETRY
-c_decl {
-    static void order(char *a, char *b, unsigned size)
-    {
-        char other[256];
-        if (memcmp(a, b, size) > 0) {
-            memcpy(other, a, size);
-            memcpy(a, b, size);
-            memcpy(b, other, size);
-        }
-    }
-};
-#define sort_masters() \
-    c_code { \
-        order((char *)&now.master[0], (char *)&now.master[1], sizeof(now.master[0])); \
-        order((char *)&now.master[1], (char *)&now.master[2], sizeof(now.master[0])); \
-        order((char *)&now.master[0], (char *)&now.master[1], sizeof(now.master[0])); \
-    }
-#else
-#define sort_masters() skip
-#endif
 
 inline drop(flags)
 {
@@ -587,7 +523,7 @@ inline tick()
     printf("tick\n");
     now_tick = now_tick + (HORIZON > 0);
     for (i : 0 .. MASTERS - 1) {
-        master[i].quarantine = (master[i].quarantine > 0 -> master[i].quarantine - 1 : 0);
+        count_down(master[i].quarantine);
         if
         :: master[i].left > 0 ->
             master[i].left--;
@@ -596,7 +532,7 @@ inline tick()
         fi
     }
     for (i : 0 .. CLIENTS - 1) {
-        validity[i] = (validity[i] > 0 -> validity[i] - 1 : 0)
+        count_down(validity[i])
     }
     for (i : 1 .. SLOTS - 1) {
         age[i] = (age[i] < LONG_AGO -> age[i] + 1 : LONG_AGO)

@@ -2,53 +2,28 @@
  * of masters. A record gets a list when the quorum is founded, by all masters of the list, and again after its
  * master has lost it. test/model/README.md says what is left out, and why that is safe.
  *
- * Scope, each by -D:   MASTERS that exist; FIRST, SECOND: the lists of the two clients, a bit for each master;
+ * Scope, by cases.py:  MASTERS that exist; FIRST, SECOND: the lists of the two clients, a bit for each master;
  *                      THIRD: a third list; SPELLED=1: the first two lists differ although they are of the same
  *                      masters, by other names; FORGETS: how often a master loses its data; ALL=1: all that two
  *                      lists have in common may be without a record at once; VIEW=1: the record is not compared at
  *                      the vote, it is enough that the client has read its final list on some master before;
  *                      LOCKS=0: no votes; it is an error already if two lists are made final
- * -DWRONG=name         one rule of the protocol broken; the search must find an error
- * -DGOAL=name          reaching it is an error, which shows that the model is not vacuous
  *
  * Time. A wait of Q is over once every attempt has ended that was made when it began. A run shows the last attempt
  * of each client, which does not end: an error needs two holders. So a memory that began during an attempt is
  * young for good. A founder may replace an unfinished list at any moment, as an operator's command does.
  */
 
-#ifndef MASTERS
-#define MASTERS 4
-#endif
-#ifndef FIRST
-#define FIRST 7 /* 0, 1, 2 */
-#endif
-#ifndef SECOND
-#define SECOND 11 /* 0, 1, 3 */
-#endif
+#include "common.pml"
+
 #ifndef THIRD
 #define LISTS 2 /* and a client and a founder with each */
 #define THIRD FIRST
 #else
 #define LISTS 3
 #endif
-#ifndef SPELLED
-#define SPELLED 0
-#endif
-#ifndef FORGETS
-#define FORGETS 0
-#endif
-#ifndef ALL
-#define ALL 0
-#endif
-#ifndef VIEW
-#define VIEW 0
-#endif
-#ifndef LOCKS
-#define LOCKS 1
-#endif
 
 /* What can be wrong. */
-#define nothing 0
 #define founded_by_majority 1
 #define any_list_served 2
 #define agreed_replaced 3 /* a list that all masters of it had at once */
@@ -63,18 +38,11 @@
 #define not_confirmed 12 /* that the list was on all masters at once */
 #define agreed_skipped 13 /* final as soon as it was on all masters at once */
 #define counted 14 /* the same, but a list is replaced only if it was read on N - q + 1 of its masters */
-#ifndef WRONG
-#define WRONG nothing
-#endif
-#define wrong(rule) (WRONG == rule)
 
 /* What must be reachable. */
 #define founded 1 /* and the second client has the lock */
 #define returned 2 /* a vote of a master that had forgotten */
 #define replaced 3 /* a list is final that replaced another one */
-#ifndef GOAL
-#define GOAL nothing
-#endif
 
 /* Records: without one; founding, agreed, and final, of each list. */
 #define blank 0

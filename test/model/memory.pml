@@ -1,36 +1,14 @@
 /* What a master stores: its record, the handshake, the quarantine, and what takes a memory away.
  * Each client makes one attempt. test/model/README.md says what is left out, and why that is safe.
  *
- * Scope, each by -D:   FAULTS of any kind, or of one kind with ONLY=kind; TTL in ticks;
+ * Scope, by cases.py:  FAULTS of any kind, or of one kind with ONLY=kind; TTL in ticks;
  *                      NEW=1: a new quorum, without records
  * Beyond the assumptions: CONNECTED=1: clients stay connected to a master that is made a replica;
  *                      RETURNS=1: a server with a record of its own takes over an address;
  *                      UNNOTICED=1: a clock is stepped before a client has its handshake
- * -DWRONG=name         one rule of the protocol broken; the search must find an error
- * -DGOAL=name          reaching it is an error, which shows that the model is not vacuous
  */
 
-#ifndef FAULTS
-#define FAULTS 0
-#endif
-#ifndef ONLY
-#define ONLY 0
-#endif
-#ifndef TTL
-#define TTL 2
-#endif
-#ifndef NEW
-#define NEW 0
-#endif
-#ifndef CONNECTED
-#define CONNECTED 0
-#endif
-#ifndef RETURNS
-#define RETURNS 0
-#endif
-#ifndef UNNOTICED
-#define UNNOTICED 0
-#endif
+#include "common.pml"
 
 #define MASTERS 3
 #define CLIENTS 2
@@ -46,7 +24,6 @@
 #define MAY(kind) (faults > 0 && (ONLY == 0 || ONLY == kind || (ONLY == restart + step && (kind == restart || kind == step))))
 
 /* What can be wrong. */
-#define nothing 0
 #define uptime_trusted 1
 #define durability_trusted 2
 #define promotion_trusted 3
@@ -55,20 +32,12 @@
 #define remainder_not_counted 6
 #define no_quarantine 7
 #define half_quarantine 8
-#ifndef WRONG
-#define WRONG nothing
-#endif
-#define wrong(rule) (WRONG == rule)
 
 /* What must be reachable. */
 #define succession 1 /* both clients have had the lock */
 #define refused_in_quarantine 2
 #define step_refused 3 /* only the client's own clock kept a vote from being counted */
 #define opened 4 /* a lock was granted after the quarantine of a new quorum */
-#ifndef GOAL
-#define GOAL nothing
-#endif
-#define reached(goal) assert(GOAL != goal)
 
 #define QUARANTINE (wrong(no_quarantine) -> 0 : (wrong(half_quarantine) -> TTL / 2 : TTL + 1))
 
@@ -108,29 +77,6 @@ byte holders;
 #define VOTES(c) (master[0].vote[c] + master[1].vote[c] + master[2].vote[c])
 /* A holder acts until it lets go or its deadline has passed. */
 #define ACTS(c) (phase[c] == held && validity[c] > 0)
-
-/* Masters are interchangeable: those that differ only in their names are one state. */
-#ifdef SYMMETRY
-c_decl {
-    static void order(char *a, char *b, unsigned size)
-    {
-        char other[256];
-        if (memcmp(a, b, size) > 0) {
-            memcpy(other, a, size);
-            memcpy(a, b, size);
-            memcpy(b, other, size);
-        }
-    }
-};
-#define sort_masters() \
-    c_code { \
-        order((char *)&now.master[0], (char *)&now.master[1], sizeof(now.master[0])); \
-        order((char *)&now.master[1], (char *)&now.master[2], sizeof(now.master[0])); \
-        order((char *)&now.master[0], (char *)&now.master[1], sizeof(now.master[0])); \
-    }
-#else
-#define sort_masters() skip
-#endif
 
 /* From here on nothing that is checked can go wrong: a client is through, and so is its lease. */
 #define THROUGH (phase[0] == over || phase[1] == over)
@@ -411,11 +357,6 @@ end:
 #endif
     :: false
     od
-}
-
-inline count_down(what)
-{
-    what = (what > 0 -> what - 1 : 0)
 }
 
 #define TICKING(m) \

@@ -3,47 +3,16 @@
  * memory, late commands, the intent of a waiter.
  * test/model/README.md says what is left out, and why that is safe.
  *
- * Scope, each by -D:   READERS, OWNERS: clients that acquire as such, once; ROUNDS of extension, of all clients
+ * Scope, by cases.py:  READERS, OWNERS: clients that acquire as such, once; ROUNDS of extension, of all clients
  *                      together; DOWNGRADES=1: an owner may become a reader; LOSSES of memory; TTL in ticks
  *                      GRACE: ticks by which the key outlives the last entry
  *                      INTENTS=1: an owner that meets readers sets the intent
  *                      WHOLE=1: a run continues until all clients have finished, to check all keys
  *                      DELETIONS of a key by an operator, beyond the assumptions; the first reader has a lease
  *                      then, and only that is extended
- * -DWRONG=name         one rule of the protocol broken; the search must find an error
- * -DGOAL=name          reaching it is an error, which shows that the model is not vacuous
  */
 
-#ifndef READERS
-#define READERS 1
-#endif
-#ifndef OWNERS
-#define OWNERS 1
-#endif
-#ifndef ROUNDS
-#define ROUNDS 0
-#endif
-#ifndef DOWNGRADES
-#define DOWNGRADES 0
-#endif
-#ifndef LOSSES
-#define LOSSES 0
-#endif
-#ifndef INTENTS
-#define INTENTS 0
-#endif
-#ifndef DELETIONS
-#define DELETIONS 0
-#endif
-#ifndef TTL
-#define TTL 2
-#endif
-#ifndef WHOLE
-#define WHOLE 0
-#endif
-#ifndef GRACE
-#define GRACE 1
-#endif
+#include "common.pml"
 
 #define MASTERS 3
 #define CLIENTS (READERS + OWNERS) /* readers first */
@@ -52,7 +21,6 @@
 #define QUARANTINE (wrong(no_quarantine) -> 0 : TTL + 1)
 
 /* What can be wrong. */
-#define nothing 0
 #define deleted_beside_reader 1 /* a release deletes the key while entries remain */
 #define shortened_by_release 2 /* the key, to the end of the entry that is removed */
 #define shortened_by_acquire 3 /* the key ends with the first entry */
@@ -72,10 +40,6 @@
 #define read_beside_owner 17 /* a reader does not look at the key's value */
 #define healed_without_blocking 18
 #define stale_entries_downgraded 19 /* kept by a downgrade */
-#ifndef WRONG
-#define WRONG nothing
-#endif
-#define wrong(rule) (WRONG == rule)
 
 /* What must be reachable. */
 #define two_readers 1
@@ -92,10 +56,6 @@
 #define comes_after_intent 12
 #define refused_to_heal 13
 #define gap_hidden 14 /* silence hid that somebody else had the lock */
-#ifndef GOAL
-#define GOAL nothing
-#endif
-#define reached(goal) assert(GOAL != goal)
 
 /* Keys: the token of client c is c + 1. */
 #define VALUE 9
@@ -169,29 +129,6 @@ byte owners;
 #define IS_BLOCKING(m) \
     (master[m].said == still_there || \
         (!removal_seen && (master[m].said == quarantined || (master[m].said == silent && master[m].blocks > 0))))
-
-/* Masters are interchangeable: those that differ only in their names are one state. */
-#ifdef SYMMETRY
-c_decl {
-    static void order(char *a, char *b, unsigned size)
-    {
-        char other[256];
-        if (memcmp(a, b, size) > 0) {
-            memcpy(other, a, size);
-            memcpy(a, b, size);
-            memcpy(b, other, size);
-        }
-    }
-};
-#define sort_masters() \
-    c_code { \
-        order((char *)&now.master[0], (char *)&now.master[1], sizeof(now.master[0])); \
-        order((char *)&now.master[1], (char *)&now.master[2], sizeof(now.master[0])); \
-        order((char *)&now.master[0], (char *)&now.master[1], sizeof(now.master[0])); \
-    }
-#else
-#define sort_masters() skip
-#endif
 
 #if CLIENTS == 2
 #define ALL(op, what) (what(0) op what(1))
@@ -759,11 +696,6 @@ inline downgrade(c)
     for (i : 0 .. MASTERS - 1) {
         master[i].swaps[c] = to_swap
     }
-}
-
-inline count_down(what)
-{
-    what = (what > 0 -> what - 1 : 0)
 }
 
 inline tick()
