@@ -24,7 +24,6 @@ import os
 import pathlib
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -32,7 +31,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'cli'))
-from harness import Master, ServerError, die_with_parent, free_port, reply  # pylint: disable=wrong-import-position
+from harness import Master, ServerError, die_with_parent, free_port  # pylint: disable=wrong-import-position
 
 MASTERS, LOOPS, NAMES = 5, 6, ('one', 'two')
 QUORUM = MASTERS // 2 + 1
@@ -48,14 +47,15 @@ def now():
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class Server(Master):
-    """A master with a connection that is kept for looking at it."""
+def key_of(name):
+    return f'redlock:{{{name}}}'
 
+
+class Server(Master):
     all = []
 
     def __init__(self, directory, durable=False, master=None):
         Server.all.append(self)
-        self.line = None
         directory.mkdir()
         options = ['--repl-diskless-sync-delay', '0', '--loglevel', 'warning']
         if durable:
@@ -64,42 +64,15 @@ class Server(Master):
         if master:
             self.ask('REPLICAOF', '127.0.0.1', master.port)
 
-    def several(self, *commands):
-        """The replies to commands over one connection that is kept; None if it has no answer."""
-        if self.line is not None:
-            try:
-                return self.ask_on_line(commands)
-            except (OSError, ServerError):
-                self.hang_up()  # it was dropped since
+    def look(self, *words):
+        """The reply, or None where there is none at the moment."""
         try:
-            return self.ask_on_line(commands)
+            return self.ask(*words)
         except (OSError, ServerError):
-            self.hang_up()
             return None
-
-    def ask_on_line(self, commands):
-        if self.line is None:
-            self.line = socket.create_connection(('127.0.0.1', self.port), 1)
-            self.replies = self.line.makefile('rb')
-        for words in commands:
-            parts = [str(word).encode() for word in words]
-            self.line.sendall(b'*%d\r\n' % len(parts) + b''.join(
-                b'$%d\r\n%s\r\n' % (len(part), part) for part in parts))
-        return [reply(self.replies) for _ in commands]
-
-    def hang_up(self):
-        if self.line is not None:
-            self.replies.close()
-            self.line.close()
-            self.line = None
-
-    def kill(self):
-        self.hang_up()
-        super().kill()
 
     def take_over(self, port):
         """Listens there from now on, as the server that it is."""
-        self.hang_up()
         self.ask('CONFIG', 'SET', 'port', port)
         self.port = port
 
@@ -112,7 +85,6 @@ class Place:
         self.out_until = 0  # it may not vote before
         self.stopped = (0, 0)  # the last time, from and until
         self.mend = None    # at the next step of the fault, (when, what)
-        self.readable = True
 
 
 class Life:
@@ -181,10 +153,9 @@ class Soak:
             self.env['REDLOCK_NO_QUARANTINE'] = '1'
         self.runs = [None] * LOOPS
         self.all_runs = []
-        self.statuses = {}
         self.stopped = []  # (until, process as a file descriptor)
         self.faults = {}
-        self.next_master_fault = self.next_run_fault = self.next_scan = self.next_line = 0
+        self.next_master_fault = self.next_run_fault = self.next_scan = 0
         self.late_keys = {}  # where: how late
         self.keys = {}  # the lock's token, and the run, of those that have ended
         self.seen_names = set()
@@ -240,12 +211,10 @@ class Soak:
         self.runs[loop] = run
         self.all_runs.append(run)
 
-    def look_at_runs(self, go_on=True):
+    def look_at_runs(self, go_on):
         for loop, run in enumerate(self.runs):
             if run is not None and run.process.poll() is not None:
                 run.ended = now()
-                status = run.process.returncode
-                self.statuses[status] = self.statuses.get(status, 0) + 1
                 self.runs[loop] = None
                 for life in run.lives():
                     self.keys[life.key] = run
@@ -277,9 +246,7 @@ class Soak:
             place.out_until = now() + QUARANTINE_S
         elif kind == 'stop':
             self.count('master stopped', on)
-            place.server.hang_up()
             place.server.signal(signal.SIGSTOP)
-            place.readable = False
             place.stopped = (now(), float('inf'))
             place.mend = (now() + self.random.uniform(0.05, 1.5 * TTL_S), lambda: self.go_on(place))
         elif kind == 'promote':
@@ -292,7 +259,8 @@ class Soak:
             place.mend = (later, lambda: self.replace(place))
         else:
             self.count('connections dropped, scripts forgotten', on)
-            place.server.several(('SCRIPT', 'FLUSH'), ('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'))
+            place.server.ask('SCRIPT', 'FLUSH')
+            place.server.ask('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
 
     def start_again(self, place):
         if not place.server.start():
@@ -301,19 +269,16 @@ class Soak:
 
     def is_back(self, place):
         place.mend = None
-        place.readable = True
         place.out_until = now() + QUARANTINE_S
 
     def go_on(self, place):
         place.server.signal(signal.SIGCONT)
         place.stopped = (place.stopped[0], now())
         place.mend = None
-        place.readable = True
         place.out_until = now() + 1.0  # until all are connected again
 
     def wait_for_replica(self, place, replica, stale, limit):
-        state = replica.several(('INFO', 'replication'))
-        if not state or 'master_link_status:up' not in state[0]:
+        if 'master_link_status:up' not in (replica.look('INFO', 'replication') or ''):
             if now() > limit:
                 replica.kill()
                 place.mend = None
@@ -369,9 +334,9 @@ class Soak:
         else:
             self.stopped.append((now() + self.random.uniform(0.1, 2 * TTL_S), process))
 
-    def continue_stopped(self, everybody=False):
+    def continue_stopped(self):
         for until, process in list(self.stopped):
-            if everybody or now() >= until:
+            if now() >= until:
                 self.stopped.remove((until, process))
                 try:
                     signal.pidfd_send_signal(process, signal.SIGCONT)
@@ -379,30 +344,25 @@ class Soak:
                     pass
                 os.close(process)
 
-    def mend(self, everything=False):
+    def mend(self):
         for place in self.places:
-            while place.mend and (everything or now() >= place.mend[0]):
-                step = place.mend[1]
-                step()
-                if everything and place.mend:
-                    time.sleep(0.05)
-                elif not everything:
-                    break
+            if place.mend and now() >= place.mend[0]:
+                place.mend[1]()
 
     # --- What is looked at --------------------------------------------------------------------------
 
     def scan(self):
         """Keys that should not be there any more."""
         for place in self.places:
-            if not place.readable or (place.mend and place.server.process.poll() is not None):
+            if place.server.process.poll() is not None or now() < place.stopped[1]:
                 continue
-            asked = now()
-            got = place.server.several(*[words for name in NAMES for words in (
-                ('GET', f'redlock:{{{name}}}'), ('PTTL', f'redlock:{{{name}}}'))])
-            for name, token, left in zip(NAMES, got[::2], got[1::2]) if got else ():
+            for name in NAMES:
                 where = f'{name} on master {self.places.index(place)}'
+                asked = now()
+                token = place.server.look('GET', key_of(name))
                 if token is None:
                     continue
+                left = place.server.look('PTTL', key_of(name)) or 0
                 if left > TTL_S * 1000 or left == -1:
                     self.late_keys.setdefault(where, f'{where} has a ttl of {left} ms')
                 run = self.keys.get(token)
@@ -432,7 +392,6 @@ class Soak:
 
     def end(self):
         """Nothing of ours outlives us."""
-        self.continue_stopped(everybody=True)
         for run in filter(None, self.runs):
             run.process.kill()
         for one in self.processes():
@@ -441,13 +400,12 @@ class Soak:
             except ProcessLookupError:
                 pass
         for server in Server.all:
-            server.signal(signal.SIGCONT)
             server.kill()
 
     # --- From the beginning to the end --------------------------------------------------------------
 
-    def step(self, faults):
-        self.look_at_runs(go_on=faults)
+    def step(self, faults=False, go_on=False):
+        self.look_at_runs(go_on)
         self.continue_stopped()
         self.mend()
         moment = now()
@@ -463,24 +421,24 @@ class Soak:
             self.next_scan = moment + 0.5
         time.sleep(TICK_S)
 
-    def wait(self, condition, limit):
+    def wait(self, condition, limit, go_on=False):
         end = now() + limit
         while not condition():
             if now() > end:
                 return False
-            self.step(False)
+            self.step(go_on=go_on)
         return True
 
     def soak(self):
-        """Gives the verdict: how often each thing happened that must not."""
-        if not self.wait_for_first():
+        """Gives what happened and must not, the number of commands, and the smallest gap between two."""
+        # Masters that are new do not vote yet.
+        if not self.wait(lambda: self.seen_names == set(NAMES), PATIENCE_S, go_on=True):
             return None
         self.began = now()
         end = self.began + self.options.seconds
         while now() < end:
-            self.step(True)
-        self.mend(everything=True)
-        self.continue_stopped(everybody=True)
+            self.step(faults=True, go_on=True)
+        self.wait(lambda: not self.stopped and not any(place.mend for place in self.places), PATIENCE_S)
         # What still waits or works gets its end; then both names are free again, within a quarantine.
         self.wait(lambda: not any(self.runs), 3 * TTL_S + 20)
         for run in filter(None, self.runs):
@@ -490,32 +448,21 @@ class Soak:
         progress = self.progress()
         over = now()
         if self.options.unsafe == 'old-key':
-            self.places[1].server.ask('SET', f'redlock:{{{NAMES[0]}}}', 'f' * 40, 'PX', 600_000)
+            self.places[1].server.ask('SET', key_of(NAMES[0]), 'f' * 40, 'PX', 600_000)
         self.wait(lambda: now() > over + 2 * TTL_S + SLACK_S, 60)
         for i, place in enumerate(self.places):
             for name in NAMES:
-                if place.readable and place.server.several(('GET', f'redlock:{{{name}}}')) != [None]:
+                if place.server.process.poll() is None and place.server.ask('GET', key_of(name)) is not None:
                     self.late_keys[i, name] = f'{name} on master {i} is there when all runs have ended'
         if self.options.unsafe == 'left-process':
             subprocess.Popen(['sleep', '30'], env=self.env, preexec_fn=die_with_parent)
         self.wait(lambda: not self.processes(), 5)
         return self.judge(progress)
 
-    def wait_for_first(self):
-        """Masters that are new do not vote yet."""
-        limit = now() + PATIENCE_S
-        while self.seen_names != set(NAMES):
-            self.look_at_runs()
-            time.sleep(TICK_S)
-            if now() > limit:
-                return False
-        return True
-
     def progress(self):
         if self.options.unsafe == 'dead-end':
             for place in self.places:
                 place.server.kill()
-                place.readable = False
         done = []
         limit = now() + PATIENCE_S / (1 if self.options.unsafe is None else 4)
         for loop, name in enumerate(NAMES):
@@ -524,7 +471,7 @@ class Soak:
                 if self.runs[loop] is None:
                     self.start(loop, name, short=True)
                     run = self.runs[loop]
-                self.step(False)
+                self.step()
             done.append(run is not None and run.process.returncode == 0)
         for run in filter(None, self.runs):
             run.process.terminate()
@@ -557,17 +504,7 @@ class Soak:
                 if until > busy:
                     busy, last = until, number
                 highest = max(highest, token)
-        return Verdict(found, commands, min(gaps, default=0))
-
-
-class Verdict:
-    def __init__(self, found, commands, smallest_gap):
-        self.found = found
-        self.commands = commands
-        self.smallest_gap = smallest_gap
-
-    def good(self):
-        return not any(self.found.values())
+        return found, commands, min(gaps, default=0)
 
 
 def main():
@@ -587,22 +524,21 @@ def main():
         soak = Soak(options, pathlib.Path(directory))
         try:
             verdict = soak.soak()
-            if verdict is None or verdict.commands == 0:
+            if verdict is None:
                 print('no command ran before any fault')
                 return 2
-            print(f'{"commands":<42} {verdict.commands}')
-            print(f'{"exit statuses of the tool":<42} '
-                  + ', '.join(f'{status}: {count}' for status, count in sorted(soak.statuses.items())))
+            found, commands, smallest_gap = verdict
+            print(f'{"commands":<42} {commands}')
             print('faults')
             for kind, count in sorted(soak.faults.items()):
                 print(f'  {kind:<40} {count}')
-            for what, these in verdict.found.items():
+            for what, these in found.items():
                 print(f'{what:<42} {len(these)}')
                 for one in these[:10]:
                     print(f'  {one}')
-            print(f'{"smallest gap between two commands":<42} {verdict.smallest_gap:.1f} ms')
-            print('held' if verdict.good() else 'BROKEN', flush=True)
-            return 0 if verdict.good() else 1
+            print(f'{"smallest gap between two commands":<42} {smallest_gap:.1f} ms')
+            print('BROKEN' if any(found.values()) else 'held', flush=True)
+            return 1 if any(found.values()) else 0
         finally:
             soak.end()
 
