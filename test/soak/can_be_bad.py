@@ -26,7 +26,7 @@ COMMANDS = [
     (['--unsafe', 'dead-end'], {STUCK}, {OVERLAPS, TOKENS, KEYS, LEFT}),
 ]
 WORKERS = [
-    (['--unsafe', 'no-lock', '--seconds', '2'], {OVERLAPS, 'HOLDERS REFUSED'}, {UPDATES}),
+    (['--unlocked', '--seconds', '2'], {OVERLAPS, 'HOLDERS REFUSED'}, {UPDATES}),
     (['--unsafe', 'one-token', '--seconds', '10'], {UPDATES, TOKENS}, {OVERLAPS}),
     (['--unsafe', 'dead-end', '--seconds', '1'], {STUCK}, {OVERLAPS}),
     (['--screen', '--unlocked', '--seconds', '10'], {OVERLAPS}, {'PLANNED AND NOT DONE'}),

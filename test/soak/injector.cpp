@@ -14,9 +14,14 @@ injector::injector(site& where, std::uint64_t seed, timeline& events)
     : site_(where),
       random_(seed),
       events_(events),
-      masters_(where.masters()),
-      workers_(where.workers()),
-      next_(clock::now()) {}
+      next_(clock::now()) {
+    for (std::size_t i = 0; i < site_.masters(); ++i) {
+        targets_.push_back({"master " + master_name(i), {}, {}});
+    }
+    for (std::size_t i = 0; i < site_.workers(); ++i) {
+        targets_.push_back({"worker " + worker_name(i), {}, {}});
+    }
+}
 
 std::size_t injector::pick(std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_);
@@ -36,10 +41,8 @@ injector::clock::time_point injector::proceed() {
         next_ = clock::now() + between(50, 500);
     }
     auto soonest = next_;
-    for (const auto* const group : {&masters_, &workers_}) {
-        for (const target& one : *group) {
-            soonest = one.mend ? std::min(soonest, one.until) : soonest;
-        }
+    for (const target& one : targets_) {
+        soonest = one.mend ? std::min(soonest, one.until) : soonest;
     }
     return soonest;
 }
@@ -49,11 +52,10 @@ void injector::mend_all() {
 }
 
 void injector::mend(const std::function<bool(const target&)>& is_over) {
-    for (auto* const group : {&masters_, &workers_}) {
-        for (target& one : *group) {
-            if (one.mend && is_over(one)) {
-                end(one);
-            }
+    for (target& one : targets_) {
+        if (one.mend && is_over(one)) {
+            std::exchange(one.mend, nullptr)();
+            events_.seen(one.name + ": the fault is over");
         }
     }
 }
@@ -66,8 +68,8 @@ void injector::follow_plan(clock::duration length) {
     // Three masters can spare one, so they fail one after the other.
     static constexpr step in_turn[] = {
         {0.08, 0.14, fault::kill}, {0.50, 0, fault::freeze}, {0.65, 0.20, fault::hang}};
-    plan_ = masters_.size() >= 5 ? overlapping : in_turn;
-    victim_ = pick(masters_.size());
+    plan_ = site_.masters() >= 5 ? overlapping : in_turn;
+    victim_ = pick(site_.masters());
     began_ = clock::now();
     length_ = length;
     next_ = began_ + share(plan_.front().at);
@@ -83,7 +85,7 @@ void injector::take_step() {
         if (now.what == fault::kill) {
             kill_master(victim_, true, share(now.lasts));
         } else if (now.what == fault::hang) {
-            hang_master((victim_ + 1) % masters_.size(), share(now.lasts));
+            hang_master((victim_ + 1) % site_.masters(), share(now.lasts));
         } else if (!freeze_holder()) {
             next_ = clock::now() + milliseconds(3);
             return;
@@ -104,30 +106,29 @@ bool injector::freeze_holder() {
         site_.worker(*which).resume();
         return false;
     }
-    stop_worker(*which, past_lease, site_.ttl() * 3 / 2);
+    stop_worker(*which, past_lease, site_.pace().ttl * 3 / 2);
     return true;
 }
 
 void injector::inject() {
     if (pick(3) == 0) {
         // Half of the time the worker that seems to have the lock.
-        const std::size_t any = pick(workers_.size());
+        const std::size_t any = pick(site_.workers());
         hurt_worker(pick(2) == 0 ? site_.holder().value_or(any) : any);
         return;
     }
     // Now and then two at once, and so in time a majority.
     const std::size_t victims = pick(6) == 0 ? 2 : 1;
     for (std::size_t i = 0; i < victims; ++i) {
-        hurt_master(pick(masters_.size()));
+        hurt_master(pick(site_.masters()));
     }
 }
 
 void injector::hurt_master(std::size_t which) {
-    target& whom = masters_[which];
+    target& whom = master(which);
     if (whom.mend) {
         return;
     }
-    const std::string on = "master " + master_name(which);
     switch (pick(site_.has_network() ? 9 : 6)) {
     case 0:
         kill_master(which, false, between(0, 1'000));
@@ -139,19 +140,19 @@ void injector::hurt_master(std::size_t which) {
         hang_master(which, between(20, 2'000));
         break;
     case 3:
-        count("FLUSHALL", on);
+        count("FLUSHALL", whom.name);
         site_.tell_master(which, {"FLUSHALL"});
         break;
     case 4:
-        count("SCRIPT FLUSH", on);
+        count("SCRIPT FLUSH", whom.name);
         site_.tell_master(which, {"SCRIPT", "FLUSH"});
         break;
     case 5:
-        count("connections dropped", on);
+        count("connections dropped", whom.name);
         site_.tell_master(which, {"CLIENT", "KILL", "TYPE", "normal"});
         break;
     case 6:
-        begin(whom, between(50, 2'000), "cable pulled", on, [this, which] {
+        begin(whom, between(50, 2'000), "cable pulled", [this, which] {
             site_.network().plug_in(which);
         });
         site_.network().unplug(which);
@@ -164,59 +165,51 @@ void injector::hurt_master(std::size_t which) {
 
 void injector::kill_master(std::size_t which, bool empty, milliseconds lasts) {
     begin(
-        masters_[which],
+        master(which),
         lasts,
         empty ? "master killed, restarted empty" : "master killed, restarted",
-        "master " + master_name(which),
         [this, which, empty] { site_.restart_master(which, empty); });
     site_.master(which).kill();
 }
 
 void injector::hang_master(std::size_t which, milliseconds lasts) {
-    begin(masters_[which], lasts, "master hung", "master " + master_name(which), [this, which] {
-        site_.master(which).resume();
-    });
+    begin(master(which), lasts, "master hung", [this, which] { site_.master(which).resume(); });
     site_.master(which).hang();
 }
 
 // One way or the other, from some of the workers.
-void injector::cut_off(std::size_t master) {
+void injector::cut_off(std::size_t which) {
     std::vector<std::size_t> some;
-    for (std::size_t i = 0; i < workers_.size(); ++i) {
+    for (std::size_t i = 0; i < site_.workers(); ++i) {
         if (pick(2) == 0) {
             some.push_back(site_.host_of_worker(i));
         }
     }
-    const std::string on = "master " + master_name(master);
     if (pick(2) == 0) {
-        begin(
-            masters_[master], between(50, 2'000), "answers lost one way", on, [this, master, some] {
-                site_.network().mend(master, some);
-            });
-        site_.network().cut(master, some);
+        begin(master(which), between(50, 2'000), "answers lost one way", [this, which, some] {
+            site_.network().mend(which, some);
+        });
+        site_.network().cut(which, some);
         return;
     }
-    begin(masters_[master], between(50, 2'000), "requests lost one way", on, [this, master, some] {
+    begin(master(which), between(50, 2'000), "requests lost one way", [this, which, some] {
         for (const std::size_t host : some) {
-            site_.network().mend(host, {master});
+            site_.network().mend(host, {which});
         }
     });
     for (const std::size_t host : some) {
-        site_.network().cut(host, {master});
+        site_.network().cut(host, {which});
     }
 }
 
 void injector::hurt_worker(std::size_t which) {
-    target& whom = workers_[which];
+    target& whom = worker(which);
     if (whom.mend) {
         return;
     }
     switch (pick(4)) {
     case 0:
-        begin(
-            whom, between(0, 500), "worker killed", "worker " + worker_name(which), [this, which] {
-                site_.start_worker(which);
-            });
+        begin(whom, between(0, 500), "worker killed", [this, which] { site_.start_worker(which); });
         site_.kill_worker(which);
         break;
     case 1:
@@ -229,20 +222,13 @@ void injector::hurt_worker(std::size_t which) {
 }
 
 void injector::stop_worker(std::size_t which, const std::string& kind, milliseconds lasts) {
-    begin(workers_[which], lasts, kind, "worker " + worker_name(which), [this, which] {
-        site_.worker(which).resume();
-    });
+    begin(worker(which), lasts, kind, [this, which] { site_.worker(which).resume(); });
     site_.worker(which).stop();
 }
 
 void injector::begin(
-    target& whom,
-    milliseconds lasts,
-    const std::string& kind,
-    const std::string& on,
-    std::function<void()> mend) {
-    count(kind, on + " for " + std::to_string(lasts.count()) + " ms");
-    whom.on = on;
+    target& whom, milliseconds lasts, const std::string& kind, std::function<void()> mend) {
+    count(kind, whom.name + " for " + std::to_string(lasts.count()) + " ms");
     whom.until = clock::now() + lasts;
     whom.mend = std::move(mend);
 }
@@ -250,12 +236,6 @@ void injector::begin(
 void injector::count(const std::string& kind, const std::string& on) {
     ++done_[kind];
     events_.injected(kind + ": " + on);
-}
-
-void injector::end(target& whom) {
-    const auto mend = std::exchange(whom.mend, nullptr);
-    mend();
-    events_.seen(whom.on + ": the fault is over");
 }
 
 } // namespace redlock::soak

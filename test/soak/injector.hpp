@@ -38,9 +38,9 @@ public:
 
 private:
     struct target {
+        std::string name;
         clock::time_point until;
         std::function<void()> mend; // empty: nothing is wrong with it
-        std::string on;
     };
     using milliseconds = std::chrono::milliseconds;
     enum class fault { kill, hang, freeze };
@@ -60,24 +60,20 @@ private:
     void hang_master(std::size_t which, milliseconds lasts);
     void hurt_worker(std::size_t which);
     void stop_worker(std::size_t which, const std::string& kind, milliseconds lasts);
-    void cut_off(std::size_t master);
-    void begin(
-        target& whom,
-        milliseconds lasts,
-        const std::string& kind,
-        const std::string& on,
-        std::function<void()> mend);
+    void cut_off(std::size_t which);
+    void
+    begin(target& whom, milliseconds lasts, const std::string& kind, std::function<void()> mend);
     void count(const std::string& kind, const std::string& on);
-    void end(target& whom);
 
+    target& master(std::size_t which) { return targets_[which]; }
+    target& worker(std::size_t which) { return targets_[site_.masters() + which]; }
     std::size_t pick(std::size_t n);
     milliseconds between(int from, int to);
 
     site& site_;
     std::mt19937_64 random_;
     timeline& events_;
-    std::vector<target> masters_;
-    std::vector<target> workers_;
+    std::vector<target> targets_; // masters, then workers
     std::map<std::string, unsigned> done_;
     clock::time_point next_;
     std::span<const step> plan_; // what is left of it

@@ -29,11 +29,9 @@ ledger::~ledger() {
     ::close(fd_);
 }
 
-void ledger::note(entry what, std::uint64_t token, moment at, std::string_view report) const {
+void ledger::note(entry what, std::uint64_t token, moment at) const {
     std::string line(1, static_cast<char>(what));
-    line += ' ' + std::to_string(token) + ' ' + std::to_string(at.count());
-    line += report.empty() ? "" : ' ' + std::string(report);
-    line += '\n';
+    line += ' ' + std::to_string(token) + ' ' + std::to_string(at.count()) + '\n';
     if (::write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
         throw std::system_error(errno, std::generic_category(), "ledger");
     }
@@ -66,7 +64,6 @@ void ledger_reader::take(open_file& from, const std::string& line) {
     case entry::acquired:
         from.tenure = found_.tenures.size();
         found_.tenures.push_back({token, at, at});
-        found_.waits.push_back(at - notes.since);
         notes.acquired = at;
         ++notes.tenures;
         break;
@@ -99,9 +96,6 @@ void ledger_reader::take(open_file& from, const std::string& line) {
         notes.since = at;
     }
     notes.last = what;
-    if (what == entry::acquired || what == entry::failed) {
-        std::getline(words >> std::ws, notes.report);
-    }
 }
 
 findings ledger_reader::found() const {
@@ -130,31 +124,6 @@ std::size_t findings::disorder() const {
         highest = std::max(highest, one.token);
     }
     return count;
-}
-
-findings::service findings::availability(moment handoff, moment end) const {
-    service result;
-    if (tenures.empty()) {
-        return result;
-    }
-    moment outage{};
-    moment busy_until = tenures.front().from;
-    const auto gap_until = [&](moment next) {
-        const moment gap = std::max(moment(0), next - busy_until);
-        result.longest_gap = std::max(result.longest_gap, gap);
-        outage += gap > handoff ? gap : moment(0);
-    };
-    for (const tenure& one : tenures) {
-        gap_until(one.from);
-        busy_until = std::max(busy_until, one.until);
-    }
-    gap_until(end);
-    const auto whole = std::max(end, busy_until) - tenures.front().from;
-    result.share =
-        whole.count() == 0
-            ? 0
-            : 1.0 - static_cast<double>(outage.count()) / static_cast<double>(whole.count());
-    return result;
 }
 
 } // namespace redlock::soak

@@ -20,7 +20,6 @@
 #include <ios>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace redlock::soak {
@@ -51,8 +50,7 @@ public:
     ledger& operator=(const ledger&) = delete;
     ~ledger();
 
-    /// `report` is one line: of an acquire, its votes and its result.
-    void note(entry what, std::uint64_t token, moment at, std::string_view report = {}) const;
+    void note(entry what, std::uint64_t token, moment at) const;
 
 private:
     int fd_ = -1;
@@ -66,7 +64,6 @@ struct tenure {
 
 struct findings {
     std::vector<tenure> tenures; // in the order of their beginnings
-    std::vector<moment> waits;   // for them
     std::size_t failed = 0;
     std::size_t written = 0;
     std::size_t stale = 0;
@@ -76,15 +73,6 @@ struct findings {
     std::size_t overlaps() const;
     /// Tenures whose token is not larger than that of every tenure which began before.
     std::size_t disorder() const;
-
-    struct service {
-        double share = 0; // of the time between the first tenure and `end`
-        moment longest_gap{};
-    };
-    /// How much of the time somebody had the lock or could get it: what lies between two tenures
-    /// and is longer than `handoff` counts as an outage. That includes the rest of the lease of a
-    /// holder that was killed, which nobody may take.
-    service availability(moment handoff, moment end) const;
 };
 
 /// Reads ledgers, also while they grow.
@@ -97,7 +85,6 @@ public:
         moment acquired{}; // the last time; 0: never
         std::size_t tenures = 0;
         std::size_t lost = 0;
-        std::string report; // of its last acquire
 
         bool believes() const { return last == entry::acquired || last == entry::believed; }
     };

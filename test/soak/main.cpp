@@ -15,36 +15,22 @@ namespace {
 
 using namespace redlock;
 using namespace redlock::soak;
-using namespace std::chrono_literals;
 
 void add_worker(CLI::App& app, worker_settings& mine) {
     CLI::App* const worker = app.add_subcommand("worker", "")->group("");
-    worker->add_option("--store", mine.store)->required();
-    worker->add_option("--ledger", mine.ledger)->required();
-    worker->add_option("--seed", mine.seed);
-    worker->add_option_function<int>("--ttl", [&](int ms) { mine.ttl = 1ms * ms; });
-    worker->add_option_function<int>("--max-ttl", [&](int ms) { mine.max_ttl = 1ms * ms; });
-    worker->add_option_function<int>("--wait", [&](int ms) { mine.wait = 1ms * ms; });
-    worker->add_option_function<int>("--work", [&](int ms) { mine.work = 1ms * ms; });
-    worker->add_option_function<int>("--how", [&](int how) { mine.how = unsafe(how); });
-    worker->add_flag("--careless", mine.careless);
-    worker->add_flag("--dawdles", mine.dawdles);
+    worker->add_option("store", mine.store)->required();
+    worker->add_option("ledger", mine.ledger)->required();
+    worker->add_option("seed", mine.seed)->required();
+    worker->add_option("slow", mine.slow)->required();
+    worker->add_option("careless", mine.careless)->required();
+    worker->add_option("dawdles", mine.dawdles)->required();
+    worker->add_option("how", mine.how)->required();
     worker->add_option("masters", mine.masters)->required();
     worker->callback([&mine] { work(mine); });
 }
 
-// What happens is to be followed by eye: leases and the quarantine are longer, waits shorter.
-void slow_down(site_options& site) {
-    site.namespaces = false;
-    site.ttl = 1'000ms;
-    site.max_ttl = 2'000ms;
-    site.wait = 500ms;
-    site.dawdle = false;
-}
-
 int main_program(int argc, char** argv) {
     run_options options;
-    bool loopback = false;
     bool unlocked = false;
     options.site.seed = std::random_device()();
     options.site.program = std::filesystem::read_symlink("/proc/self/exe");
@@ -63,7 +49,6 @@ int main_program(int argc, char** argv) {
             ->capture_default_str();
     app.add_option("--seed", options.site.seed, "of the faults; a random one if not given");
     app.add_option("--patience", options.patience, "")->group("");
-    app.add_flag("--loopback", loopback, "without namespaces, and so without partitions");
     app.add_flag("--verbose", options.verbose, "tell each fault");
     app.add_flag(
         "--screen",
@@ -73,21 +58,18 @@ int main_program(int argc, char** argv) {
         "--unlocked", unlocked, "take no locks: shows that the verdict notices (exit status 1)");
     app.add_option("--unsafe", options.site.how, "")
         ->transform(CLI::CheckedTransformer(std::map<std::string, unsafe>{
-            {"no-lock", unsafe::no_lock},
-            {"one-token", unsafe::one_token},
-            {"dead-end", unsafe::dead_end}}))
+            {"one-token", unsafe::one_token}, {"dead-end", unsafe::dead_end}}))
         ->group("");
     add_worker(app, worker);
     CLI11_PARSE(app, argc, argv);
 
     if (options.screen) {
-        slow_down(options.site);
+        options.site.slow = true;
+        options.site.namespaces = false;
         options.seconds = seconds->count() == 0 ? 20 : options.seconds;
         if (options.site.masters < 3 || options.seconds < 10) {
             return app.exit(CLI::ValidationError("--screen", "needs three masters and 10 seconds"));
         }
-    } else if (loopback) {
-        options.site.namespaces = false;
     } else if (const std::string missing = test::network::missing(); !missing.empty()) {
         fmt::print("no network namespaces, so no partitions: {}\n", missing);
         options.site.namespaces = false;

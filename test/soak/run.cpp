@@ -21,13 +21,14 @@ class performance {
 public:
     explicit performance(const run_options& options) : options_(options) {
         const site_options& site = options.site;
+        const auto ttl = pace_of(site.slow).ttl.count();
         output_.print(fmt::format(
             "soak: seed {}, {} masters, {} workers, {}, ttl {} ms, {} s",
             site.seed,
             site.masters,
             site.workers,
             site.namespaces ? "each on a host of its own" : "on loopback",
-            site.ttl.count(),
+            ttl,
             options.seconds));
         where_.emplace(site);
         if (options.verbose || (options.screen && !output_.is_terminal())) {
@@ -44,14 +45,14 @@ public:
                     "redlock   {} masters, {} workers, ttl {} ms{}",
                     site.masters,
                     site.workers,
-                    site.ttl.count(),
+                    ttl,
                     site.how == unsafe::no_lock ? ", WITHOUT LOCKS" : ""));
         }
     }
 
     int play() {
         if (!more_writes(0)) {
-            end_show();
+            finish();
             output_.print("no worker got the lock before any fault");
             return 2;
         }
@@ -65,7 +66,6 @@ public:
             pass(std::min(end, damage.proceed())); // the schedule
         }
         damage.mend_all();
-        const moment over = now();
         for (std::size_t i = 0; options_.site.how == unsafe::dead_end && i < where_->masters();
              ++i) {
             where_->master(i).kill();
@@ -74,15 +74,15 @@ public:
         it.progress = more_writes(writes() + where_->workers());
         it.found = where_->conclude();
         it.stored = where_->the_store().read();
-        it.quarantine = options_.site.max_ttl;
+        it.quarantine = where_->pace().max_ttl;
         if (show_) {
-            it.kept_out = show_->watcher().kept_out();
+            it.kept_out = show_->kept_out();
             it.not_done = damage.planned() + (it.kept_out ? 0U : 1U);
         }
-        end_show();
+        finish();
         it.deserters = where_->deserters().size();
         output_.print(output_.paint(style::bold, "verdict"));
-        output_.print(it.text(damage, over));
+        output_.print(it.text(damage));
         output_.print(
             it.good() ? output_.paint(style::green, "held") : output_.paint(style::red, "BROKEN"));
         return it.good() ? 0 : 1;
@@ -110,15 +110,12 @@ private:
                 show_->go_on(next);
             }
             interruption_.wait_until(next);
-            if (!output_.open()) {
-                throw interrupted{0}; // nobody reads it
-            }
         } while (steady::now() < until);
     }
 
-    void end_show() {
-        if (show_) {
-            show_->end();
+    void finish() {
+        if (output_.is_terminal()) {
+            output_.print(""); // below the picture
         }
         for (const std::string& one : where_->deserters()) {
             output_.print(one);
@@ -136,12 +133,11 @@ private:
 } // namespace
 
 int run(const run_options& options) {
-    screen::protect_descriptors();
     try {
         return performance(options).play();
     } catch (const interrupted& end) {
         fmt::print("interrupted: no verdict\n");
-        return end.signal == 0 ? 1 : 128 + end.signal;
+        return 128 + end.signal;
     }
 }
 

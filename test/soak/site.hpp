@@ -16,11 +16,7 @@ struct site_options {
     std::size_t workers = 6;
     bool namespaces = true; // each master and each worker on a host of its own
     std::uint64_t seed = 0;
-    std::chrono::milliseconds ttl{600};
-    std::chrono::milliseconds max_ttl{800};
-    std::chrono::milliseconds wait{10'000};
-    std::chrono::milliseconds work{40};
-    bool dawdle = true; // half of the workers sometimes write late; the others ask before
+    bool slow = false; // else half of the workers sometimes write late; the others ask before
     unsafe how = unsafe::none;
 };
 
@@ -40,8 +36,7 @@ public:
 
     std::size_t masters() const noexcept { return masters_.size(); }
     std::size_t workers() const noexcept { return workers_.size(); }
-    std::chrono::milliseconds ttl() const noexcept { return options_.ttl; }
-    std::chrono::milliseconds max_ttl() const noexcept { return options_.max_ttl; }
+    redlock::soak::pace pace() const noexcept { return pace_of(options_.slow); }
     bool has_network() const noexcept { return network_.has_value(); }
 
     /// Not without a network: its hosts are the masters, then the workers.

@@ -23,8 +23,8 @@ struct verdict {
     moment quarantine{};            // for which it has to be
 
     bool good() const;
-    // Several lines. Availability is counted until `end`.
-    std::string text(const injector& damage, moment end) const;
+    // Several lines.
+    std::string text(const injector& damage) const;
 };
 
 } // namespace redlock::soak

@@ -1,6 +1,5 @@
 #include "worker.hpp"
 
-#include "labels.hpp"
 #include "ledger.hpp"
 #include "store.hpp"
 
@@ -19,29 +18,18 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto tick = 3ms;
-
-// "++#x- granted after 2": the votes of the last attempt, and what came of it.
-std::string report_of(error_code error, const diagnostics& how) {
-    std::string text;
-    for (const master_vote& one : how.votes) {
-        text += sign_of(one.vote);
-    }
-    const auto* const result = !error                             ? "granted"
-                               : error == errc::no_quorum         ? "no quorum"
-                               : error == condition::not_acquired ? "contended"
-                                                                  : "failed";
-    return text + ' ' + result + " after " + std::to_string(how.attempts);
-}
+constexpr int longest_work = 40; // ms
 
 class worker {
 public:
     explicit worker(const worker_settings& settings)
         : mine_(settings),
+          times_(pace_of(settings.slow)),
           random_(settings.seed),
           ledger_(settings.ledger),
           store_(settings.store),
           timer_(io_),
-          manager_(io_.get_executor(), quorum_config(settings.masters, settings.max_ttl)) {}
+          manager_(io_.get_executor(), quorum_config(settings.masters, times_)) {}
 
     [[noreturn]] void run() {
         manager_.async_run([](error_code) {});
@@ -58,18 +46,17 @@ private:
             return;
         }
         acquire_options options;
-        options.ttl = mine_.ttl;
-        options.wait = mine_.wait;
+        options.ttl = times_.ttl;
+        options.wait = times_.wait;
         options.fencing = true;
-        manager_.async_acquire(
-            resource, options, with_diagnostics(how_, [this](error_code error, lock got) {
-                if (error) {
-                    ledger_.note(entry::failed, 0, now(), report_of(error, how_));
-                    next(); // an outage that lasted for the whole wait, or others had the lock
-                } else {
-                    enter(std::move(got));
-                }
-            }));
+        manager_.async_acquire(resource, options, [this](error_code error, lock got) {
+            if (error) {
+                ledger_.note(entry::failed, 0, now());
+                next(); // an outage that lasted for the whole wait, or others had the lock
+            } else {
+                enter(std::move(got));
+            }
+        });
     }
 
     std::uint64_t token_now() const {
@@ -87,19 +74,19 @@ private:
     bool believes() const { return mine_.how == unsafe::no_lock || held_.held(); }
 
     // The clock is read before `held()` is asked: see ledger.hpp.
-    bool note_belief(entry what, const std::string& report = {}) {
+    bool note_belief(entry what) {
         const moment at = now();
         if (!believes()) {
             return false;
         }
-        ledger_.note(what, token_, at, report);
+        ledger_.note(what, token_, at);
         return true;
     }
 
     void enter(lock got) {
         held_ = std::move(got);
         token_ = token_now();
-        if (!note_belief(entry::acquired, report_of({}, how_))) {
+        if (!note_belief(entry::acquired)) {
             leave();
             return;
         }
@@ -117,10 +104,8 @@ private:
             return;
         }
         note_belief(entry::believed);
-        until_ =
-            std::chrono::steady_clock::now()
-            + std::uniform_int_distribution<int>(0, static_cast<int>(mine_.work.count()))(random_)
-                  * 1ms;
+        until_ = std::chrono::steady_clock::now()
+                 + std::uniform_int_distribution(0, longest_work)(random_) * 1ms;
         wait(tick, [this] { go_on(); });
     }
 
@@ -143,7 +128,7 @@ private:
     // renewal of its lease no more than its work.
     void dawdle() {
         if (std::uniform_int_distribution(0, 14)(random_) == 0) {
-            std::this_thread::sleep_for(mine_.ttl * 3 / 2);
+            std::this_thread::sleep_for(times_.ttl * 3 / 2);
         }
     }
 
@@ -185,13 +170,13 @@ private:
     }
 
     worker_settings mine_;
+    pace times_;
     std::mt19937_64 random_;
     ledger ledger_;
     store store_;
     boost::asio::io_context io_{1};
     boost::asio::steady_timer timer_;
     lock_manager manager_;
-    diagnostics how_; // the last acquire went
     lock held_;
     std::uint64_t token_ = 0;
     std::optional<std::uint64_t> number_;
@@ -200,10 +185,10 @@ private:
 
 } // namespace
 
-config quorum_config(const std::vector<std::string>& masters, std::chrono::milliseconds max_ttl) {
+config quorum_config(const std::vector<std::string>& masters, const pace& times) {
     config result;
     result.masters.assign(masters.begin(), masters.end());
-    result.max_ttl = max_ttl;
+    result.max_ttl = times.max_ttl;
     result.clock_offset_bound = 0ms; // one machine, one clock
     result.master_timeout = 100ms;
     result.connect_timeout = 500ms;
@@ -221,29 +206,14 @@ void work(const worker_settings& settings) {
 std::vector<std::string> command_line(const worker_settings& mine) {
     std::vector<std::string> words = {
         "worker",
-        "--store",
-        mine.store.string(),
-        "--ledger",
-        mine.ledger.string(),
-        "--seed",
+        mine.store,
+        mine.ledger,
         std::to_string(mine.seed),
-        "--ttl",
-        std::to_string(mine.ttl.count()),
-        "--max-ttl",
-        std::to_string(mine.max_ttl.count()),
-        "--wait",
-        std::to_string(mine.wait.count()),
-        "--work",
-        std::to_string(mine.work.count()),
-        "--how",
+        std::to_string(mine.slow),
+        std::to_string(mine.careless),
+        std::to_string(mine.dawdles),
         std::to_string(static_cast<int>(mine.how)),
     };
-    if (mine.careless) {
-        words.emplace_back("--careless");
-    }
-    if (mine.dawdles) {
-        words.emplace_back("--dawdles");
-    }
     words.insert(words.end(), mine.masters.begin(), mine.masters.end());
     return words;
 }

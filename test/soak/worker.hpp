@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -20,30 +19,40 @@ enum class unsafe : std::uint8_t {
     dead_end,  // all masters are killed at the end
 };
 
+struct pace {
+    std::chrono::milliseconds ttl;
+    std::chrono::milliseconds max_ttl;
+    std::chrono::milliseconds wait; // for the lock
+};
+
+/// What happens slowly is to be followed by eye: leases and the quarantine are longer.
+constexpr pace pace_of(bool slow) {
+    using std::chrono::milliseconds;
+    return slow ? pace{milliseconds(1'000), milliseconds(2'000), milliseconds(500)}
+                : pace{milliseconds(600), milliseconds(800), milliseconds(10'000)};
+}
+
 struct worker_settings {
-    std::vector<std::string> masters;
-    std::filesystem::path store;  // socket
-    std::filesystem::path ledger; // file
+    std::string store;  // socket
+    std::string ledger; // file
     std::uint64_t seed = 0;
-    std::chrono::milliseconds ttl{};
-    std::chrono::milliseconds max_ttl{};
-    std::chrono::milliseconds wait{}; // for the lock
-    std::chrono::milliseconds work{}; // at most, with the lock
-    bool careless = false;            // writes whether held or not
-    bool dawdles = false;             // and sometimes far too late
+    bool slow = false;
+    bool careless = false; // writes whether held or not
+    bool dawdles = false;  // and sometimes far too late
     unsafe how = unsafe::none;
+    std::vector<std::string> masters;
 };
 
 /// The lock that they want.
 inline constexpr const char* resource = "soak";
 
 /// The quorum, as all processes of a run see it.
-config quorum_config(const std::vector<std::string>& masters, std::chrono::milliseconds max_ttl);
+config quorum_config(const std::vector<std::string>& masters, const pace& times);
 
 /// Never returns but by an exception: workers are killed.
 [[noreturn]] void work(const worker_settings& settings);
 
-/// As words for a command line.
+/// As words for the command line of this program, in the order of the members.
 std::vector<std::string> command_line(const worker_settings& settings);
 
 } // namespace redlock::soak
