@@ -3,7 +3,7 @@
 A parser of the part of Lua 5.1 that scripts use; what it does not know it refuses.
 """
 
-import hashlib
+import dataclasses
 import re
 
 from mutant import Mutant
@@ -24,15 +24,29 @@ BINARY = {'or': (1, 1), 'and': (2, 2), '<': (3, 3), '>': (3, 3), '<=': (3, 3), '
           '..': (5, 4), '+': (6, 6), '-': (6, 6), '*': (7, 7), '/': (7, 7), '%': (7, 7), '^': (10, 9)}  # fmt: skip
 UNARY = 8
 RELATIONS = {'<': ('<=', '>='), '<=': ('<', '>'), '>': ('>=', '<='), '>=': ('>', '<'), '==': (None, '~='), '~=': (None, '==')}
-ENDS = {'end', 'else', 'elseif', 'until', ''}
+MARKS = {'then', 'do', 'else', 'end', 'break', ';'}  # between statements
+NAMES = re.compile(r'[A-Za-z_]\w*(\.\w+|\[[\w+ ]+\])*$')
 
 
 class NotKnown(Exception):
     pass
 
 
+@dataclasses.dataclass
+class Change:
+    """`new` in place of the text from `start` to `end`. A name shows it from `first` to `last`, after `keyword`."""
+
+    kind: str
+    start: int
+    end: int
+    new: str
+    first: int
+    last: int
+    keyword: str = ''
+
+
 class Script:
-    """One script. After parsing, `changes` has (kind, old, new, from, to, the text that goes there)."""
+    """One script, and its `changes`. It is known to be Lua, so which block a statement is in does not matter."""
 
     def __init__(self, text):
         self.text = text
@@ -48,15 +62,15 @@ class Script:
         self.tokens.append(('end', '', len(text), len(text)))
         self.i = 0
         self.changes = []
-        self.relations = {}  # (from, to) of a relation -> its negation among the changes
-        self.block()
-        if self.peek():
-            raise NotKnown(self.peek())
+        self.negations = {}  # (from, to) of a relation -> what negates it
+        while self.peek():
+            self.statement()
+        self.changes += self.negations.values()
 
     # --- Tokens
 
-    def peek(self, ahead=0):
-        return self.tokens[min(self.i + ahead, len(self.tokens) - 1)][1]
+    def peek(self):
+        return self.tokens[self.i][1]
 
     def kind(self):
         return self.tokens[self.i][0]
@@ -75,107 +89,51 @@ class Script:
         self.i += 1
         return text
 
-    def accept(self, text):
-        if self.peek() == text:
-            self.i += 1
-            return True
-        return False
+    def accept(self, *expected):
+        return self.peek() in expected and bool(self.take())
 
-    def change(self, kind, start, end, new, shown=None):
+    def change(self, kind, start, end, new, shown=None, keyword=''):
         """`shown`: what surrounds it, (from, to)."""
-        first, last = shown or (start, end)
-        old = self.text[first:last]
-        became = self.text[first:start] + new + self.text[end:last]
-        self.changes.append((kind, old, became, start, end, new))
+        self.changes.append(Change(kind, start, end, new, *(shown or (start, end)), keyword))
+
+    def shown(self, one):
+        """A change before and after."""
+        before, after = self.text[one.first : one.start], self.text[one.end : one.last]
+        old, new = before + self.text[one.start : one.end] + after, before + one.new + after
+        return (f'{one.keyword} {old}', f'{one.keyword} {new}') if one.keyword else (old, new or 'removed')
 
     # --- Statements
 
-    def block(self):
-        while self.peek() not in ENDS:
-            self.statement()
-            self.accept(';')
-
-    def condition(self, keyword):
-        start = self.start()
-        self.expression()
-        end = self.done()
-        self.relations.pop((start, end), None)  # it is negated here
-        shown = self.text[start:end]
-        self.changes.append(('condition', f'{keyword} {shown}', f'{keyword} not ({shown})', start, end, f'not ({shown})'))
-
     def statement(self):
-        text = self.peek()
-        if text == 'if':
-            self.take()
-            self.condition('if')
-            self.take('then')
-            self.block()
-            while self.peek() == 'elseif':
-                self.take()
-                self.condition('elseif')
-                self.take('then')
-                self.block()
-            if self.accept('else'):
-                self.block()
-            self.take('end')
-        elif text == 'for':
-            self.take()
-            while self.peek() not in ('=', 'in'):
-                self.take()
-            self.take()
-            self.expressions()
-            self.take('do')
-            self.block()
-            self.take('end')
-        elif text == 'while':
-            self.take()
-            self.condition('while')
-            self.take('do')
-            self.block()
-            self.take('end')
-        elif text == 'local' and self.peek(1) == 'function':
-            self.take()
-            self.take()
-            self.take()
-            self.function()
-        elif text == 'local':
-            self.take()
+        text, start = self.peek(), self.start()
+        if self.accept(*MARKS):
+            return
+        if self.accept('if', 'elseif', 'while'):
+            start = self.start()
+            self.expression()
+            self.negations.pop((start, self.done()), None)  # it is negated here
+            self.change('condition', start, self.done(), f'not ({self.text[start : self.done()]})', keyword=text)
+        elif self.accept('local', 'for'):
             self.take()
             while self.accept(','):
                 self.take()
-            if self.accept('='):
+            if self.accept('=', 'in'):
                 self.expressions()
-        elif text == 'return':
-            self.take()
-            start = self.start()
-            if self.peek() not in ENDS and self.peek() != ';':
+        elif self.accept('return'):
+            if self.peek() not in MARKS | {''}:
                 self.expressions()
-            if self.text[start : self.done()] in ('true', 'false'):
-                other = 'false' if self.text[start : self.done()] == 'true' else 'true'
-                self.change('return', start, self.done(), other)
-        elif text == 'break':
-            self.take()
-        elif text in ('repeat', 'function', 'goto'):
+        elif text in ('repeat', 'until', 'function', 'goto'):
             raise NotKnown(text)
         else:
-            start = self.start()
-            self.suffixed()
             kind = 'call'
+            self.suffixed()
             if self.peek() in (',', '='):
                 kind = 'assignment'
                 while self.accept(','):
                     self.suffixed()
                 self.take('=')
                 self.expressions()
-            shown = self.text[start : self.done()]
-            self.changes.append((kind, shown, 'removed', start, self.done(), ''))
-
-    def function(self):
-        self.take('(')
-        while not self.accept(')'):
-            self.take()
-        self.block()
-        self.take('end')
+            self.change(kind, start, self.done(), '')
 
     # --- Expressions
 
@@ -188,8 +146,7 @@ class Script:
 
     def expression(self, limit=0):
         start = self.start()
-        if self.peek() in ('not', '-', '#'):
-            self.take()
+        if self.accept('not', '-', '#'):
             self.expression(UNARY)
         else:
             self.operand()
@@ -203,7 +160,7 @@ class Script:
                 boundary, opposite = RELATIONS[operator]
                 if boundary:
                     self.change('relation', at, after, boundary, whole)
-                self.relations[whole] = (at, after, opposite)
+                self.negations[whole] = Change('relation', at, after, opposite, *whole)
                 # Flags are texts: '0' and '1'.
                 digit = re.fullmatch(r"'(\d)'", self.text[begins : self.done()])
                 if digit and operator in ('==', '~='):
@@ -214,29 +171,16 @@ class Script:
                 self.change('logic', at, after, 'or' if operator == 'and' else 'and', whole)
 
     def operand(self):
-        kind, text = self.kind(), self.peek()
-        if kind == 'number':
-            at = self.start()
+        start, text = self.start(), self.peek()
+        if self.kind() == 'number':
             self.take()
-            value = int(text, 0)
-            for step in (1, -1):
-                if value + step >= 0:
-                    self.change('constant', at, self.done(), str(value + step))
-        elif kind == 'string' or text in ('nil', 'true', 'false', '...'):
+            for value in (int(text, 0) + 1, int(text, 0) - 1):
+                if value >= 0:
+                    self.change('constant', start, self.done(), str(value))
+        elif self.kind() == 'string' or text in ('nil', 'true', 'false', '...'):
             self.take()
         elif text == '{':
-            first, start = len(self.changes), self.start()
-            self.take()
-            while not self.accept('}'):
-                if self.peek(1) == '=':
-                    self.take()
-                    self.take()
-                self.expression()
-                self.accept(',')
-            self.widen(first, start)
-        elif text == 'function':
-            self.take()
-            self.function()
+            self.listed('}', start)
         else:
             self.suffixed()
 
@@ -253,51 +197,38 @@ class Script:
             if self.accept('.'):
                 self.take()
             elif self.peek() == '[':
-                self.take()
-                first = len(self.changes)
-                self.expression()
-                self.take(']')
-                self.widen(first, start)
+                self.listed(']', start)
             elif self.peek() == '(':
                 callee = self.text[start : self.start()]
-                self.arguments(start)
+                parts = self.listed(')', start)
+                for (a, b), (c, d) in zip(parts, parts[1:]):
+                    one, other = self.text[a:b], self.text[c:d]
+                    if one != other and NAMES.match(one) and NAMES.match(other):
+                        self.change('arguments', a, d, other + self.text[b:c] + one, (start, self.done()))
                 if callee in ('math.min', 'math.max'):
                     at = start + len('math.')
                     other = 'max' if callee.endswith('min') else 'min'
                     self.change('min and max', at, at + 3, other, (start, self.done()))
-            elif self.kind() == 'string':
-                self.take()
             else:
                 break
 
-    def widen(self, first, start):
-        """A number alone says little: the changes since `first` are shown with what they index."""
-        for i in range(first, len(self.changes)):
-            kind, old, _, at, end, new = self.changes[i]
-            if kind == 'constant' and old.isdigit():
-                shown = (start, self.done())
-                self.changes[i] = (
-                    kind,
-                    self.text[shown[0] : shown[1]],
-                    self.text[shown[0] : at] + new + self.text[end : shown[1]],
-                    at, end, new,
-                )  # fmt: skip
-
-    def arguments(self, start):
-        first = len(self.changes)
-        self.take('(')
-        parts = []
-        while not self.accept(')'):
+    def listed(self, closing, start):
+        """What is between brackets: (from, to) of each. A number in it is shown from `start` on."""
+        first, parts = len(self.changes), []
+        self.take()
+        while not self.accept(closing):
             at = self.start()
             self.expression()
             parts.append((at, self.done()))
             self.accept(',')
         self.widen(first, start)
-        name = re.compile(r'[A-Za-z_]\w*(\.\w+|\[[\w+ ]+\])*$')
-        for (a, b), (c, d) in zip(parts, parts[1:]):
-            one, other = self.text[a:b], self.text[c:d]
-            if one != other and name.match(one) and name.match(other):
-                self.change('arguments', a, d, other + self.text[b:c] + one, (start, self.done()))
+        return parts
+
+    def widen(self, first, start):
+        """A number alone says little: the changes since `first` are shown with what they index."""
+        for one in self.changes[first:]:
+            if one.kind == 'constant' and self.text[one.first : one.last].isdigit():
+                one.first, one.last = start, self.done()
 
 
 def shared_parts(sources):
@@ -327,19 +258,11 @@ def find(file, source, shared):
         name = match['name'] or match['bare']
         text, places = composed(source, match, shared)
         script = Script(text)
-        changes = script.changes
-        for (start, end), (at, after, opposite) in script.relations.items():
-            changes.append(
-                ('relation', text[start:end], text[start:at] + opposite + text[after:end], at, after, opposite)
-            )
         mutants = []
-        for kind, old, new, at, end, replacement in sorted(changes, key=lambda one: (one[3], one[4])):
-            made = Mutant(file, name, f'Lua {kind}', places[text.count('\n', 0, at)], old, new)
-            made.text = script.text[:at] + replacement + script.text[end:]
+        for one in sorted(script.changes, key=lambda one: (one.start, one.end)):
+            old, new = script.shown(one)
+            made = Mutant(file, name, f'Lua {one.kind}', places[text.count('\n', 0, one.start)], old, new)
+            made.text = text[: one.start] + one.new + text[one.end :]
             mutants.append(made)
         found.append((name, text, mutants))
     return found
-
-
-def digest(text):
-    return hashlib.sha1(text.encode()).hexdigest()

@@ -174,7 +174,7 @@ class Coverage:
         self.files = self.list_cases()
         self.script_numbers = {}
         for _, text, mutants in self.copy.scripts:
-            number = int(tree.lua.digest(text)[:8], 16)
+            number = int(hashlib.sha1(text.encode()).hexdigest()[:8], 16)
             for one in mutants:
                 self.script_numbers[one.key] = number
 
