@@ -18,8 +18,6 @@ LEFT, STUCK, UPDATES = 'PROCESSES LEFT', 'NO PROGRESS', 'LOST UPDATES'
 # How it runs, what it is found out by, and what must be 0.
 COMMANDS = [
     (['--unsafe', 'no-lock'], {OVERLAPS}, {KEYS}),
-    # The masters refuse the second list, so nothing overlaps.
-    (['--unsafe', 'two-quorums'], {STUCK}, {OVERLAPS, TOKENS, KEYS}),
     (['--unsafe', 'one-token'], {TOKENS}, {OVERLAPS, KEYS, LEFT, STUCK}),
     (['--unsafe', 'old-key'], {KEYS}, {OVERLAPS, TOKENS, LEFT, STUCK}),
     (['--unsafe', 'left-process'], {LEFT}, {OVERLAPS, TOKENS, KEYS, STUCK}),

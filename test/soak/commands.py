@@ -20,6 +20,8 @@ Exit status: 0 none of it happened, 1 something did, 2 the run says nothing.
 """
 
 import argparse
+import collections
+import dataclasses
 import os
 import pathlib
 import random
@@ -71,55 +73,40 @@ class Server(Master):
         except (OSError, ServerError):
             return None
 
-    def take_over(self, port):
-        """Listens there from now on, as the server that it is."""
-        self.ask('CONFIG', 'SET', 'port', port)
-        self.port = port
 
-
+@dataclasses.dataclass
 class Place:
     """Where the clients look for one master."""
 
-    def __init__(self, server):
-        self.server = server
-        self.out_until = 0  # it may not vote before
-        self.stopped = (0, 0)  # the last time, from and until
-        self.mend = None    # at the next step of the fault, (when, what)
+    server: Server
+    out_until: float = 0  # it may not vote before
+    stopped: tuple = (0, 0)  # the last time, from and until
+    fault: object = None  # what goes on: gives the seconds to its next step
+    due: float = 0  # that step
 
 
-class Life:
-    """What one process of a command wrote of itself."""
-
-    def __init__(self, path):
-        words = path.read_text().split()
-        if len(words) != 7:
-            raise ValueError  # it had no time to
-        self.run, self.name, self.token, self.key, self.role = int(words[0]), words[1], int(words[2]), words[3], words[4]
-        self.began, self.last = int(words[5]), int(words[6])
+# What one process of a command wrote of itself (command.py).
+Life = collections.namedtuple('Life', ('began', 'last', 'token', 'key'))
 
 
+@dataclasses.dataclass
 class Run:
     """One command under the lock."""
 
-    def __init__(self, number, name, process, lives):
-        self.number = number
-        self.name = name
-        self.process = process
-        self.directory = lives
-        self.hurt = False
-        self.ended = None
+    number: int
+    name: str
+    process: subprocess.Popen
+    directory: pathlib.Path
+    hurt: bool = False
+    ended: float = None
 
     def has_begun(self):
         return any(self.directory.iterdir())
 
     def lives(self):
-        out = []
-        for path in self.directory.iterdir():
-            try:
-                out.append(Life(path))
-            except ValueError:
-                pass
-        return out
+        written = [path.read_text().split() for path in self.directory.iterdir()]
+        return [Life(int(words[5]), int(words[6]), int(words[2]), words[3])
+                for words in written if len(words) == 7]  # else it had no time to
 
     def supervisor(self):
         """The supervisor's process, while there is one."""
@@ -153,7 +140,7 @@ class Soak:
             self.env['REDLOCK_NO_QUARANTINE'] = '1'
         self.runs = [None] * LOOPS
         self.all_runs = []
-        self.stopped = []  # (until, process as a file descriptor)
+        self.stopped = []  # or killed: (until, process as a file descriptor)
         self.faults = {}
         self.next_master_fault = self.next_run_fault = self.next_scan = 0
         self.late_keys = {}  # where: how late
@@ -201,8 +188,6 @@ class Soak:
         else:
             if wrong == 'one-token':
                 command = ['env', 'REDLOCK_FENCING_TOKEN=1', *command]
-            if wrong == 'two-quorums' and loop % 2 == loop // 2 % 2:
-                env = env | {'REDLOCK_MASTERS': self.places[0].server.url}
             line = [self.options.redlock, *words, name, '--', *command]
         process = subprocess.Popen(
             line, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -224,86 +209,81 @@ class Soak:
 
     # --- Faults -----------------------------------------------------------------------------------
 
-    def may_hurt_master(self):
-        out = [place for place in self.places if place.mend or place.out_until > now()]
-        return len(out) < MASTERS - QUORUM
-
     def hurt_master(self):
-        whole = [place for place in self.places if not place.mend and place.out_until <= now()]
-        if not whole or not self.may_hurt_master():
-            return
-        place = self.random.choice(whole)
-        on = f'master {self.places.index(place)}'
-        kind = self.random.choice(('kill', 'flush', 'stop', 'promote', 'promote', 'replace', 'drop'))
-        later = now() + self.random.uniform(0, 1)
-        if kind == 'kill':
-            self.count('master killed, started again', on)
-            place.server.kill()
-            place.mend = (later, lambda: self.start_again(place))
-        elif kind == 'flush':
-            self.count('FLUSHALL', on)
-            place.server.ask('FLUSHALL')
-            place.out_until = now() + QUARANTINE_S
-        elif kind == 'stop':
-            self.count('master stopped', on)
-            place.server.signal(signal.SIGSTOP)
-            place.stopped = (now(), float('inf'))
-            place.mend = (now() + self.random.uniform(0.05, 1.5 * TTL_S), lambda: self.go_on(place))
-        elif kind == 'promote':
-            stale = self.random.random() < 0.5
-            replica = self.server(durable=self.random.random() < 0.5, master=place.server)
-            place.mend = (now(), lambda: self.wait_for_replica(place, replica, stale, now() + 10))
-        elif kind == 'replace':
-            self.count('master replaced by a server that was up', on)
-            place.server.kill()
-            place.mend = (later, lambda: self.replace(place))
-        else:
-            self.count('connections dropped, scripts forgotten', on)
-            place.server.ask('SCRIPT', 'FLUSH')
-            place.server.ask('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+        whole = [place for place in self.places if not place.fault and place.out_until <= now()]
+        if len(whole) > QUORUM:
+            place = self.random.choice(whole)
+            fault = self.random.choice((
+                self.kill, self.flush, self.stop, self.promote, self.promote, self.replace, self.drop))
+            place.fault = fault(place, f'master {self.places.index(place)}')
+            place.due = 0
 
-    def start_again(self, place):
+    def mend(self):
+        for place in self.places:
+            if place.fault and now() >= place.due:
+                pause = next(place.fault, None)
+                place.due = now() + (pause or 0)
+                place.fault = place.fault if pause is not None else None
+
+    def kill(self, place, on):
+        self.count('master killed, started again', on)
+        place.server.kill()
+        yield self.random.uniform(0, 1)
         if not place.server.start():
             raise RuntimeError('a master does not start')
-        self.is_back(place)
-
-    def is_back(self, place):
-        place.mend = None
         place.out_until = now() + QUARANTINE_S
 
-    def go_on(self, place):
+    def flush(self, place, on):
+        self.count('FLUSHALL', on)
+        place.server.ask('FLUSHALL')
+        place.out_until = now() + QUARANTINE_S
+        yield 0
+
+    def stop(self, place, on):
+        self.count('master stopped', on)
+        place.server.signal(signal.SIGSTOP)
+        place.stopped = (now(), float('inf'))
+        yield self.random.uniform(0.05, 1.5 * TTL_S)
         place.server.signal(signal.SIGCONT)
         place.stopped = (place.stopped[0], now())
-        place.mend = None
         place.out_until = now() + 1.0  # until all are connected again
 
-    def wait_for_replica(self, place, replica, stale, limit):
-        if 'master_link_status:up' not in (replica.look('INFO', 'replication') or ''):
+    def promote(self, place, on):
+        stale = self.random.random() < 0.5
+        replica = self.server(durable=self.random.random() < 0.5, master=place.server)
+        limit = now() + 10
+        while 'master_link_status:up' not in (replica.look('INFO', 'replication') or ''):
             if now() > limit:
                 replica.kill()
-                place.mend = None
-            else:
-                place.mend = (now() + 0.1, lambda: self.wait_for_replica(place, replica, stale, limit))
-            return
+                return
+            yield 0.1
         if stale:  # it hears no more of its master from now on
             replica.ask('REPLICAOF', '127.0.0.1', free_port())
-        place.mend = (now() + self.random.uniform(0.05, 1.5) * (TTL_S if stale else 0.2),
-                      lambda: self.promote(place, replica, stale))
-
-    def promote(self, place, replica, stale):
-        self.count('stale replica promoted' if stale else 'replica promoted',
-                   f'master {self.places.index(place)}')
+        yield self.random.uniform(0.05, 1.5) * (TTL_S if stale else 0.2)
+        self.count('stale replica promoted' if stale else 'replica promoted', on)
         place.server.kill()
         replica.ask('REPLICAOF', 'NO', 'ONE')
-        replica.take_over(place.server.port)
-        place.server = replica
-        self.is_back(place)
+        self.take_over(place, replica)
 
-    def replace(self, place):
-        self.spare.take_over(place.server.port)
-        place.server = self.spare
-        self.is_back(place)
+    def replace(self, place, on):
+        self.count('master replaced by a server that was up', on)
+        place.server.kill()
+        yield self.random.uniform(0, 1)
+        self.take_over(place, self.spare)
         self.spare = self.server()
+
+    def drop(self, place, on):
+        self.count('connections dropped, scripts forgotten', on)
+        place.server.ask('SCRIPT', 'FLUSH')
+        place.server.ask('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+        yield 0
+
+    def take_over(self, place, server):
+        """Another server listens there from now on."""
+        server.ask('CONFIG', 'SET', 'port', place.server.port)
+        server.port = place.server.port
+        place.server = server
+        place.out_until = now() + QUARANTINE_S
 
     def hurt_run(self):
         there = [run for run in self.runs if run and not run.hurt]
@@ -317,22 +297,15 @@ class Soak:
         pid = run.process.pid if who == 'tool' else run.supervisor()
         if pid is None:
             return
-        try:
-            process = os.pidfd_open(pid)
-        except ProcessLookupError:
-            return
         kills = self.random.random() < 0.4
         try:
+            process = os.pidfd_open(pid)
             signal.pidfd_send_signal(process, signal.SIGKILL if kills else signal.SIGSTOP)
         except ProcessLookupError:
-            kills = True
-        else:
-            run.hurt = True
-            self.count(f'{who} {"killed" if kills else "stopped"}', f'run {run.number} of {run.name}')
-        if kills:
-            os.close(process)
-        else:
-            self.stopped.append((now() + self.random.uniform(0.1, 2 * TTL_S), process))
+            return
+        run.hurt = True
+        self.count(f'{who} {"killed" if kills else "stopped"}', f'run {run.number} of {run.name}')
+        self.stopped.append((now() + self.random.uniform(0.1, 2 * TTL_S), process))
 
     def continue_stopped(self):
         for until, process in list(self.stopped):
@@ -343,11 +316,6 @@ class Soak:
                 except ProcessLookupError:
                     pass
                 os.close(process)
-
-    def mend(self):
-        for place in self.places:
-            if place.mend and now() >= place.mend[0]:
-                place.mend[1]()
 
     # --- What is looked at --------------------------------------------------------------------------
 
@@ -438,7 +406,7 @@ class Soak:
         end = self.began + self.options.seconds
         while now() < end:
             self.step(faults=True, go_on=True)
-        self.wait(lambda: not self.stopped and not any(place.mend for place in self.places), PATIENCE_S)
+        self.wait(lambda: not self.stopped and not any(place.fault for place in self.places), PATIENCE_S)
         # What still waits or works gets its end; then both names are free again, within a quarantine.
         self.wait(lambda: not any(self.runs), 3 * TTL_S + 20)
         for run in filter(None, self.runs):
@@ -515,7 +483,7 @@ def main():
     parser.add_argument('--verbose', action='store_true', help='print each fault')
     parser.add_argument('--calm', action='store_true', help='without faults')
     parser.add_argument('--unsafe', choices=(
-        'no-lock', 'one-token', 'two-quorums', 'old-key', 'left-process', 'dead-end'), help=argparse.SUPPRESS)
+        'no-lock', 'one-token', 'old-key', 'left-process', 'dead-end'), help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.redlock = os.path.abspath(options.redlock)
     print(f'soak: seed {options.seed}, {MASTERS} masters, {LOOPS} loops on {len(NAMES)} names, '

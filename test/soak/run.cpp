@@ -1,13 +1,14 @@
 #include "run.hpp"
 
-#include "interruption.hpp"
 #include "screen.hpp"
 #include "show.hpp"
 #include "verdict.hpp"
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <optional>
+#include <thread>
 
 namespace redlock::soak {
 namespace {
@@ -16,6 +17,11 @@ using namespace std::chrono_literals;
 using steady = std::chrono::steady_clock;
 
 constexpr auto glance = 20ms; // the store gives no event
+constexpr auto longest_sleep = 50ms;
+
+// The signal that ends the run early. All processes and files go with it.
+volatile std::sig_atomic_t ended_by = 0;
+struct interrupted {};
 
 class performance {
 public:
@@ -104,12 +110,14 @@ private:
 
     void pass(steady::time_point until) {
         do {
-            auto next = until;
+            const auto next = std::min(until, steady::now() + longest_sleep);
             if (show_) {
-                next = std::min(until, steady::now() + 50ms);
                 show_->go_on(next);
             }
-            interruption_.wait_until(next);
+            std::this_thread::sleep_until(next);
+            if (ended_by != 0) {
+                throw interrupted();
+            }
         } while (steady::now() < until);
     }
 
@@ -123,7 +131,6 @@ private:
     }
 
     const run_options& options_;
-    interruption interruption_;
     screen output_;
     timeline events_;
     std::optional<site> where_;
@@ -133,11 +140,14 @@ private:
 } // namespace
 
 int run(const run_options& options) {
+    for (const int number : {SIGINT, SIGTERM}) {
+        std::signal(number, [](int which) { ended_by = which; });
+    }
     try {
         return performance(options).play();
-    } catch (const interrupted& end) {
+    } catch (const interrupted&) {
         fmt::print("interrupted: no verdict\n");
-        return 128 + end.signal;
+        return 128 + ended_by;
     }
 }
 
