@@ -67,7 +67,6 @@ class Function:
     name: str
     begin: int  # the tokens between its braces, or of an initialiser
     end: int
-    constant: bool  # the compiler may evaluate it
     statements: bool = True
 
 
@@ -82,17 +81,9 @@ class Wrap:
 
 
 @dataclasses.dataclass
-class Instead:
-    """Text in place of a token."""
-
-    token: int
-    text: str
-
-
-@dataclasses.dataclass
 class Site:
     mutants: list
-    edits: object  # of their numbers
+    wraps: object  # of their numbers
 
 
 DECISION = re.compile(r'(?P<no>!?)\bwrong::\w+\s*(?P<then>\|\||&&|.)\s*')
@@ -260,7 +251,7 @@ class Source:
                     pass
                 elif first_paren >= 0 and not assigned:
                     full = f'{owner}::{name}' if owner and '::' not in name else name
-                    self.functions.append(Function(full, *inside, 'constexpr' in words))
+                    self.functions.append(Function(full, *inside))
                     return one.match + 1
                 elif 'namespace' in words or 'extern' in words:
                     self.find_functions(*inside, '')
@@ -295,7 +286,7 @@ class Source:
             i = self.skip(i)
             if self.word(i) != ',':
                 full = f'{owner}::{name}' if owner and '::' not in name else name
-                self.functions.append(Function(full, begin, i, False, False))
+                self.functions.append(Function(full, begin, i, False))
                 return i
             i += 1
 
@@ -303,28 +294,22 @@ class Source:
         """A member's, such as `int x = 5;`."""
         if self.word(end - 2) == '=' and self.tokens[end - 3].kind == 'word' and self.word(end - 3) not in ('const', 'noexcept', 'override', 'final'):
             full = f'{owner}::{self.word(end - 3)}' if owner else self.word(end - 3)
-            self.functions.append(Function(full, begin, end, True, False))
+            self.functions.append(Function(full, begin, end, False))
 
     # --- What it becomes -----------------------------------------------------------------------
 
     def render(self, dropped):
         """The text with all mutants but those whose key is in `dropped`, and for each line of it
         which mutants are written there: [(column from, column to, mutant)]."""
-        wraps, instead = [], {}
+        wraps = []
         for site in self.sites:
             numbers = [DROPPED if one is None or one.key in dropped else one.number for one in site.mutants]
-            if all(number == DROPPED for number in numbers):
-                continue
-            for edit in site.edits(*numbers):
-                if isinstance(edit, Wrap):
-                    wraps.append((edit, site))
-                else:
-                    instead[edit.token] = (edit, site)
-        order = sorted(range(len(wraps)), key=lambda w: (wraps[w][0].first, -wraps[w][0].last, w))
+            if any(number != DROPPED for number in numbers):
+                wraps += [(wrap, site) for wrap in site.wraps(*numbers)]
         opening, closing = collections.defaultdict(list), collections.defaultdict(list)
-        for w in order:
-            opening[wraps[w][0].first].append(w)
-            closing[wraps[w][0].last].insert(0, w)
+        for wrap, site in sorted(wraps, key=lambda pair: (pair[0].first, -pair[0].last)):
+            opening[wrap.first].append((wrap.before, site))
+            closing[wrap.last].insert(0, (wrap.after, site))
         out, where = [], collections.defaultdict(list)
         line, column, at = 1, 1, 0
 
@@ -343,15 +328,12 @@ class Source:
 
         for i, one in enumerate(self.tokens):
             put(self.text[at : one.start])
-            for w in opening[i]:
-                put(wraps[w][0].before, wraps[w][1])
-            if i in instead:
-                put(instead[i][0].text, instead[i][1])
-            else:
-                put(one.text)
+            for piece in opening[i]:
+                put(*piece)
+            put(one.text)
             at = one.start + len(one.text)
-            for w in closing[i]:
-                put(wraps[w][0].after, wraps[w][1])
+            for piece in closing[i]:
+                put(*piece)
         put(self.text[at:])
         return ''.join(out), where
 
@@ -365,28 +347,19 @@ class FunctionBody:
 
     def __init__(self, source, function):
         self.source = source
-        self.tokens = source.tokens
+        self.tokens, self.word, self.skip, self.show = source.tokens, source.word, source.skip, source.show
         self.function = function
         self.braces = {}
         self.out = bytearray(len(source.tokens))  # tokens that are left as they are
         self.conditions = {}  # (first, last) -> what negating it says
 
-    def word(self, i):
-        return self.source.word(i)
-
-    def skip(self, i):
-        return self.source.skip(i)
-
-    def show(self, first, last):
-        return self.source.show(first, last)
-
-    def site(self, edits, *variants, at):
+    def site(self, wraps, *variants, at):
         """Variants are (kind, old, new), or None."""
         made = [
             variant and Mutant(self.source.name, self.function.name, variant[0], self.tokens[at].line, variant[1], variant[2])
             for variant in variants
         ]
-        self.source.sites.append(Site(made, edits))
+        self.source.sites.append(Site(made, wraps))
 
     def find(self):
         begin, end = self.function.begin, self.function.end
@@ -663,7 +636,7 @@ class FunctionBody:
         # The whole of a condition is negated there.
         whole = (first, last) in self.conditions
         self.site(
-            lambda b, o: [Instead(i, f'{text} mutants::{name}(0x{b:08x}U, 0x{o:08x}U) {text}')],
+            lambda b, o: [Wrap(i, i, '', f' mutants::{name}(0x{b:08x}U, 0x{o:08x}U) {text}')],
             boundary and ('relation', old, f'{left} {boundary} {right}'),
             None if whole else ('relation', old, f'{left} {opposite} {right}'),
             at=i,
@@ -675,7 +648,7 @@ class FunctionBody:
         old = f'{left} {right}'
         new = f'{left[: len(left) - len(text)]}{instead} {right}'
         self.site(
-            lambda number: [Instead(i, f'{text} mutants::{name}<0x{number:08x}U>() {text}')],
+            lambda number: [Wrap(i, i, '', f' mutants::{name}<0x{number:08x}U>() {text}')],
             ('arithmetic', old, new),
             at=i,
         )
@@ -687,7 +660,7 @@ class FunctionBody:
         first, last = self.left_of(i, precedence), self.right_of(i, precedence)
         left, right = self.show(first, i - 1), self.show(i + 1, last)
 
-        def edits(number):  # by De Morgan: both are negated, and the result
+        def wraps(number):  # by De Morgan: both are negated, and the result
             on = f'mutants::on(0x{number:08x}U)'
             return [
                 Wrap(first, last, '((', f') != {on})'),
@@ -695,7 +668,7 @@ class FunctionBody:
                 Wrap(i + 1, last, '(static_cast<bool>(', f') != {on})'),
             ]
 
-        self.site(edits, ('logic', f'{left} {text} {right}', f'{left} {other} {right}'), at=i)
+        self.site(wraps, ('logic', f'{left} {text} {right}', f'{left} {other} {right}'), at=i)
 
     def choice(self, i):
         first = self.left_of(i, 3)
@@ -707,27 +680,23 @@ class FunctionBody:
         if text in ('true', 'false') and self.word(i - 1) == 'return' and self.word(i + 1) == ';':
             other = 'false' if text == 'true' else 'true'
             self.site(
-                lambda number: [Instead(i, f'mutants::flip(0x{number:08x}U, {text})')],
+                lambda number: [Wrap(i, i, f'mutants::flip(0x{number:08x}U, ', ')')],
                 ('return', f'return {text};', f'return {other};'),
                 at=i,
             )
         elif text in ('min', 'max') and self.word(i - 1) == '::' and self.word(i - 2) == 'std':
             typed = self.word(i + 1) == '<'
-            paren = self.tokens[i + 1].match + 1 if typed else i + 1
+            paren = self.skip(i + 1) if typed else i + 1
             if self.word(paren) != '(' or paren + 1 == self.tokens[paren].match:
                 return
             name, other = ('least', 'max') if text == 'min' else ('most', 'min')
             rest = self.show(i + 1, self.tokens[paren].match)
-
-            def edits(number):
-                made = [Instead(i - 2, 'mutants')]
-                if typed:
-                    made += [Instead(i, name), Instead(i + 1, f'<0x{number:08x}U, ')]
-                else:
-                    made += [Instead(i, f'{name}<0x{number:08x}U>')]
-                return made
-
-            self.site(edits, ('min and max', f'std::{text}{rest}', f'std::{other}{rest}'), at=i)
+            begins, ends = ('', ', ') if typed else ('>', '')
+            self.site(
+                lambda number: [Wrap(i - 2, i + typed, f'mutants::{name}<0x{number:08x}U{begins}/*', f'*/{ends}')],
+                ('min and max', f'std::{text}{rest}', f'std::{other}{rest}'),
+                at=i,
+            )
 
     def constant(self, i, begin, end):
         text = self.word(i)
@@ -741,7 +710,7 @@ class FunctionBody:
             and self.word(i - 3) == '.'
             and self.word(i + 1) in ',}'
         )
-        off = 'fitting_off' if fits else 'const_off' if self.function.constant else 'off'
+        off = 'fitting_off' if fits else 'off'
         before, after = self.show(first, i)[: -len(text)], self.show(i, last)[len(text) :]
         if self.tokens[i].spaced and i > first and not before.endswith(' '):
             before += ' '
@@ -754,7 +723,7 @@ class FunctionBody:
             else:
                 variants.append(('constant', f'{before}{text}{after}', f'{before}{value + step}{unit}{after}'))
         self.site(
-            lambda up, down: [Instead(i, f'mutants::{off}(0x{up:08x}U, 0x{down:08x}U, {text})')],
+            lambda up, down: [Wrap(i, i, f'mutants::{off}(0x{up:08x}U, 0x{down:08x}U, ', ')')],
             *variants,
             at=i,
         )

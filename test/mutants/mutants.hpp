@@ -105,13 +105,7 @@ constexpr bool flip(number which, bool condition) noexcept {
 /// \name Constants, off by one
 /// \{
 template <typename T>
-T off(number up, number down, T value) noexcept {
-    return live(up)     ? static_cast<T>(value + T(1))
-           : live(down) ? static_cast<T>(value - T(1))
-                        : value;
-}
-template <typename T>
-constexpr T const_off(number up, number down, T value) noexcept {
+constexpr T off(number up, number down, T value) noexcept {
     return on(up) ? static_cast<T>(value + T(1)) : on(down) ? static_cast<T>(value - T(1)) : value;
 }
 /// For `{.member = 1}`, where a number that is not known to the compiler would be narrowed.
@@ -125,7 +119,7 @@ struct fitting {
 };
 template <typename T>
 constexpr fitting<T> fitting_off(number up, number down, T value) noexcept {
-    return {const_off(up, down, value)};
+    return {off(up, down, value)};
 }
 /// \}
 

@@ -2,6 +2,7 @@
 
 import collections
 import concurrent.futures
+import contextlib
 import hashlib
 import html
 import json
@@ -17,7 +18,7 @@ import time
 
 import tree
 
-KILLED, SURVIVED, NOT_REACHED, IMPOSSIBLE = 'killed', 'survived', 'not reached', 'does not compile'
+KILLED, SURVIVED, NOT_REACHED = 'killed', 'survived', 'not reached'
 QUICK = 0.1  # seconds of a case; what takes longer is run after the others
 MEMORY = 4 << 30
 OUTPUT = 32 << 20
@@ -31,9 +32,11 @@ ENDED = re.compile(r'<TestCase name="([^"]*)"|<OverallResult success="(true|fals
 TEXT_ONLY = 'base_test.cpp'
 
 
-class Ended:
-    def __init__(self, status, seconds, output, why):
-        self.status, self.seconds, self.output, self.why = status, seconds, output, why
+Ended = collections.namedtuple('Ended', ('status', 'seconds', 'output', 'why'))
+
+
+def environment(one):
+    return {'REDLOCK_MUTANT': f'{one.number:08x}'}
 
 
 def watch(pid, wall, ended):
@@ -105,26 +108,20 @@ class Coverage:
         self.unit = self.tests[0]
         self.hunt = copy.program(tree.HUNT) if hunts else None
         self.state = self.fingerprint()
+        self.files = self.list_cases()
         path = copy.place / ('coverage.json' if hunts else 'coverage-matrix.json')
-        if path.exists():
-            stored = json.loads(path.read_text())
-            if stored['state'] == self.state:
-                self.cases, self.profiles = stored['cases'], stored['profiles']
-                self.index()
-                return
-        say('looking which cases reach which mutants')
-        self.cases, self.profiles = {}, {}
-        listed = self.list_cases()
-        profiles = execute([self.hunt, '--list'], 60).output.split('\n')[:-1] if self.hunt else []
-        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            for name, found in zip(listed, pool.map(self.trace_case, listed)):
-                self.cases[name] = found
-            for name, found in zip(profiles, pool.map(self.trace_profile, profiles)):
-                if found:
-                    self.profiles[name] = found
-                else:
-                    say(f'profile {name} fails without any mutant, and is left out')
-        path.write_text(json.dumps({'state': self.state, 'cases': self.cases, 'profiles': self.profiles}))
+        stored = json.loads(path.read_text()) if path.exists() else {}
+        if stored.get('state') != self.state:
+            say('looking which cases reach which mutants')
+            profiles = execute([self.hunt, '--list'], 60).output.split() if self.hunt else []
+            with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+                stored = {
+                    'state': self.state,
+                    'cases': dict(zip(self.files, pool.map(self.trace_case, self.files))),
+                    'profiles': dict(zip(profiles, pool.map(self.trace_profile, profiles))),
+                }
+            path.write_text(json.dumps(stored))
+        self.cases, self.profiles = stored['cases'], stored['profiles']
         self.index()
 
     def fingerprint(self):
@@ -145,25 +142,19 @@ class Coverage:
                     self.places[one['name']] = (pathlib.Path(where['filename']), where['line'])
         return {name: path.name for name, (path, _) in self.places.items()}
 
-    def trace(self, command):
-        """What was reached, or the output of a program that failed."""
+    def trace(self, name, command):
         with tempfile.NamedTemporaryFile() as out:
             ended = execute(command, 120, REDLOCK_MUTANT_TRACE=out.name)
             if ended.status != 0:
-                return ended.output
-            reached = pathlib.Path(out.name).read_text().split()
-        return {'seconds': ended.seconds, 'reached': reached}
+                raise tree.Broken(f'without any mutant this fails: {name}\n{ended.output[-3000:]}')
+            return {'seconds': ended.seconds, 'reached': pathlib.Path(out.name).read_text().split()}
 
     def trace_case(self, name):
-        with CaseFile([name]) as listed:
-            found = self.trace([self.program_of[name], '-f', listed])
-        if isinstance(found, str):
-            raise tree.Broken(f'without any mutant this fails: {name}\n{found[-3000:]}')
-        return found
+        with case_file([name]) as listed:
+            return self.trace(name, [self.program_of[name], '-f', listed])
 
     def trace_profile(self, name):
-        found = self.trace([self.hunt, '1', str(TRACED_SEEDS), name])
-        return None if isinstance(found, str) else found
+        return self.trace(name, [self.hunt, '1', str(TRACED_SEEDS), name])
 
     def index(self):
         self.by_number = collections.defaultdict(lambda: ([], []))
@@ -171,7 +162,6 @@ class Coverage:
             for name, found in known.items():
                 for number in found['reached']:
                     self.by_number[int(number, 16)][which].append(name)
-        self.files = self.list_cases()
         self.script_numbers = {}
         for _, text, mutants in self.copy.scripts:
             number = int(hashlib.sha1(text.encode()).hexdigest()[:8], 16)
@@ -189,22 +179,15 @@ class Coverage:
         return ~one.number & 0xFFFFFFFF in self.by_number and one.number not in self.by_number
 
 
-class CaseFile:
+@contextlib.contextmanager
+def case_file(names):
     """Names of cases, for Catch2's --input-file."""
-
-    def __init__(self, names):
-        self.names = names
-
-    def __enter__(self):
-        with tempfile.NamedTemporaryFile('w', delete=False) as out:
-            for name in self.names:
-                escaped = re.sub(r'([\\,\["*])', r'\\\1', name)
-                out.write(f'"{escaped}"\n')
-        self.path = out.name
-        return self.path
-
-    def __exit__(self, *_):
-        os.unlink(self.path)
+    with tempfile.NamedTemporaryFile('w') as out:
+        for name in names:
+            escaped = re.sub(r'([\\,\["*])', r'\\\1', name)
+            out.write(f'"{escaped}"\n')
+        out.flush()
+        yield out.name
 
 
 class Results:
@@ -264,12 +247,9 @@ class Matrix:
                 while len(some) < len(left) and (not some or needed < AT_ONCE):
                     needed += self.coverage.cases[left[len(some)]]['seconds']
                     some.append(left[len(some)])
-                with CaseFile(some) as listed:
+                with case_file(some) as listed:
                     # To trace takes longer than to run, so this is several times what is needed.
-                    ended = self.run(
-                        [program, '-f', listed, '--reporter', 'xml'], 1 + 2 * needed,
-                        REDLOCK_MUTANT=f'{one.number:08x}',
-                    )  # fmt: skip
+                    ended = self.run([program, '-f', listed, '--reporter', 'xml'], 1 + 2 * needed, **environment(one))
                 hangs += ended.why == 'hangs'
                 done = ended_cases(ended.output)
                 if not any(name in done for name in some):
@@ -383,31 +363,23 @@ class Judge:
             return killed
         return (SURVIVED if cases or profiles else NOT_REACHED), '', ''
 
-    def environment(self, one):
-        return {'REDLOCK_MUTANT': f'{one.number:08x}'}
-
     def run_cases(self, one, cases):
         needed = sum(self.coverage.cases[name]['seconds'] for name in cases)
-        with CaseFile(cases) as listed:
-            ended = execute(
-                [self.coverage.unit, '-f', listed, '--abort', '--reporter', 'console'], 2 + 6 * needed,
-                **self.environment(one),
-            )  # fmt: skip
+        with case_file(cases) as listed:
+            command = [self.coverage.unit, '-f', listed, '--abort', '--reporter', 'xml']
+            ended = execute(command, 2 + 6 * needed, **environment(one))
         if ended.status == 0:
             return None
-        found = re.search(r'^-{20,}\n((?:.+\n)+?)-{20,}$', ended.output, re.M)
-        name = ' '.join(found[1].split('\n')[0].split()) if found else ''
-        by = next((case for case in cases if name and case.startswith(name)), cases[0] if len(cases) == 1 else '')
+        failed = ended_cases(ended.output)
+        by = next((name for name in cases if failed.get(name)), cases[0] if len(cases) == 1 else '')
         self.killers[by] += 1
         return KILLED, by, f'unit{": " + ended.why if ended.why else ""}'
 
     def run_profiles(self, one, profiles):
         # In the first round those that have killed most, so that they come early.
         order = sorted(profiles, key=lambda name: -self.killers[name])
-        ended = execute(
-            [self.coverage.hunt, str(self.first), str(self.seeds), *order], 5 + 8 * self.seeds * self.per_seed,
-            **self.environment(one),
-        )  # fmt: skip
+        command = [self.coverage.hunt, str(self.first), str(self.seeds), *order]
+        ended = execute(command, 5 + 8 * self.seeds * self.per_seed, **environment(one))
         if ended.status == 0:
             return None
         by = ended.output.split(' ', 1)[0] if ended.status == 1 else ''
@@ -416,8 +388,6 @@ class Judge:
         return KILLED, by, f'simulation: {text}'
 
     def run_integration(self, one):
-        ended = execute(
-            [self.coverage.copy.program(tree.INTEGRATION), '--abort'], INTEGRATION, INTEGRATION,
-            **self.environment(one),
-        )  # fmt: skip
+        command = [self.coverage.copy.program(tree.INTEGRATION), '--abort']
+        ended = execute(command, INTEGRATION, INTEGRATION, **environment(one))
         return None if ended.status == 0 else (KILLED, '', f'integration{": " + ended.why if ended.why else ""}')

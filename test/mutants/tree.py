@@ -5,9 +5,6 @@ them.
 """
 
 import collections
-import concurrent.futures
-import hashlib
-import json
 import os
 import pathlib
 import re
@@ -30,6 +27,7 @@ OPTIONS = (
     ' -Dtests=enabled -Db_sanitize=none -Dtools=disabled -Dexamples=disabled -Dbench=disabled'
     ' -Dcpp_args=-D_GLIBCXX_ASSERTIONS'  # an index past the end is noticed, as the sanitizers would
 ).split()
+LIBRARY = 'lib/libredlock.a'
 UNIT = 'test/unit_test'
 HUNT = 'test/mutants/hunt'
 NET = 'test/net_test'
@@ -210,7 +208,11 @@ struct changed_script {{
             if status != 0:
                 shutil.rmtree(self.build, ignore_errors=True)
                 raise Broken(output[-4000:])
-        self.drop_uncompilable(jobs, say)
+        # The library first: what breaks in its headers would break each test as well.
+        for some in ([LIBRARY], targets):
+            self.compile_what_can(some, jobs, say)
+
+    def compile_what_can(self, targets, jobs, say):
         for attempt in range(ROUNDS):
             say(f'building {" ".join(targets)}')
             status, output = self.run(['nice', 'ninja', '-k', '0', f'-j{jobs}', '-C', str(self.build), *targets])
@@ -222,49 +224,6 @@ struct changed_script {{
             say(f'{len(new)} mutants do not compile and are left out')
             self.write_core()
         raise Broken('the copy does not compile')
-
-    def drop_uncompilable(self, jobs, say):
-        """Each file of lib/core alone, without code: quicker than the build."""
-        commands = json.loads((self.build / 'compile_commands.json').read_text())
-        some = next(one for one in commands if '/redlock-unity' in one['file'] or '/lib/core/' in one['file'] or 'redlock' in one.get('output', ''))
-        words = some['command'].split()
-        flags = [word for word in words if word[:2] in ('-I', '-D', '-i', '-f') or word.startswith('-std')]
-        flags = [flag for flag in flags if not flag.startswith('-flto')]
-        compiler = next(word for word in words if word.endswith('++') or re.search(r'(g\+\+|clang\+\+)[-\d]*$', word))
-        pending = [name for name in self.sources if name.endswith('.cpp') and self.where[name]]
-        checked = self.place / 'compiles'
-        checked.mkdir(exist_ok=True)
-
-        def check(name):
-            # A file that is as it was when it compiled need not be asked again.
-            headers = b''.join((self.copy / 'lib' / other).read_bytes() for other in sorted(self.sources) if other.endswith('.hpp'))
-            digest = hashlib.sha1((self.copy / 'lib' / name).read_bytes() + headers).hexdigest()
-            mark = checked / name.replace('/', '_')
-            if mark.exists() and mark.read_text() == digest:
-                return name, 0, ''
-            status, output = self.run(
-                ['nice', compiler, *flags, '-w', '-fsyntax-only', '-fmax-errors=0', str(self.copy / 'lib' / name)],
-                cwd=some['directory'],
-            )
-            if status == 0:
-                mark.write_text(digest)
-            return name, status, output
-
-        for attempt in range(ROUNDS):
-            failed, new = [], set()
-            with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-                for name, status, output in pool.map(check, pending):
-                    if status != 0:
-                        failed.append((name, output))
-                        new |= self.drop_what_broke(output, attempt)
-            if not failed:
-                return
-            if not new:
-                raise Broken(failed[0][1][-4000:])
-            say(f'{len(new)} mutants do not compile and are left out, {len(failed)} files to go')
-            self.write_core()
-            # A header may have changed, but what compiled with more in it still does.
-            pending = [name for name, _ in failed]
 
     def drop_what_broke(self, output, attempt):
         """The mutants that are written where the compiler complains."""
