@@ -22,7 +22,6 @@ void add_worker(CLI::App& app, worker_settings& mine) {
     worker->add_option("ledger", mine.ledger)->required();
     worker->add_option("seed", mine.seed)->required();
     worker->add_option("slow", mine.slow)->required();
-    worker->add_option("careless", mine.careless)->required();
     worker->add_option("dawdles", mine.dawdles)->required();
     worker->add_option("how", mine.how)->required();
     worker->add_option("masters", mine.masters)->required();

@@ -79,7 +79,6 @@ void site::start_worker(std::size_t i) {
     settings.seed = options_.seed + i + 1'000 * one.incarnation;
     settings.slow = options_.slow;
     settings.dawdles = !options_.slow && i % 2 == 0;
-    settings.careless = settings.dawdles || options_.slow;
     settings.how = options_.how;
     settings.masters = urls();
     std::vector<std::string> line = command_line(settings);

@@ -5,9 +5,14 @@
 
 #include <redlock/redlock.hpp>
 
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
+#include <exception>
 #include <random>
 #include <stdexcept>
 #include <thread>
@@ -19,6 +24,7 @@ using namespace std::chrono_literals;
 
 constexpr auto tick = 3ms;
 constexpr int longest_work = 40; // ms
+constexpr auto as_result = boost::asio::as_tuple(boost::asio::use_awaitable);
 
 class worker {
 public:
@@ -33,30 +39,41 @@ public:
 
     [[noreturn]] void run() {
         manager_.async_run([](error_code) {});
-        next();
+        boost::asio::co_spawn(io_, take_turns(), [](const std::exception_ptr& error) {
+            std::rethrow_exception(error);
+        });
         io_.run();
         throw std::logic_error("the worker has run out of work");
     }
 
 private:
-    void next() {
-        ledger_.note(entry::asked, 0, now());
-        if (mine_.how == unsafe::no_lock) {
-            enter(lock());
-            return;
-        }
+    boost::asio::awaitable<void> take_turns() {
         acquire_options options;
         options.ttl = times_.ttl;
         options.wait = times_.wait;
         options.fencing = true;
-        manager_.async_acquire(resource, options, [this](error_code error, lock got) {
-            if (error) {
-                ledger_.note(entry::failed, 0, now());
-                next(); // an outage that lasted for the whole wait, or others had the lock
-            } else {
-                enter(std::move(got));
+        for (;;) {
+            ledger_.note(entry::asked, 0, now());
+            if (mine_.how != unsafe::no_lock) {
+                auto [error, got] = co_await manager_.async_acquire(resource, options, as_result);
+                if (error) { // an outage that lasted for the whole wait, or others had the lock
+                    ledger_.note(entry::failed, 0, now());
+                    continue;
+                }
+                held_ = std::move(got);
             }
-        });
+            token_ = token_now();
+            if (note_belief(entry::acquired)) {
+                co_await work();
+            }
+            note_belief(entry::believed);
+            if (held_.valid()) {
+                co_await held_.async_release(as_result);
+                held_ = lock();
+            }
+            ledger_.note(entry::left, token_, now());
+            co_await pause(at_most(5) * 1ms);
+        }
     }
 
     std::uint64_t token_now() const {
@@ -83,13 +100,7 @@ private:
         return true;
     }
 
-    void enter(lock got) {
-        held_ = std::move(got);
-        token_ = token_now();
-        if (!note_belief(entry::acquired)) {
-            leave();
-            return;
-        }
+    boost::asio::awaitable<void> work() {
         if (held_.valid()) {
             held_.async_wait_lost([this, token = token_](error_code error, loss_reason) {
                 if (!error) {
@@ -97,46 +108,29 @@ private:
                 }
             });
         }
-        number_ = store_.open(token_);
-        if (!number_) {
+        const auto number = store_.open(token_);
+        if (!number) {
             refused();
-            leave();
-            return;
+            co_return;
         }
-        note_belief(entry::believed);
-        until_ = std::chrono::steady_clock::now()
-                 + std::uniform_int_distribution(0, longest_work)(random_) * 1ms;
-        wait(tick, [this] { go_on(); });
-    }
-
-    void go_on() {
-        const bool mine = note_belief(entry::believed);
-        if (mine && std::chrono::steady_clock::now() < until_) {
-            wait(tick, [this] { go_on(); });
-            return;
-        }
-        if (mine_.dawdles) {
-            dawdle();
-        }
-        if (mine || mine_.careless) { // between the question and the write anything may happen
-            write();
-        }
-        leave();
-    }
-
-    // What a garbage collector or a swapping machine does to a process: nothing in it goes on, the
-    // renewal of its lease no more than its work.
-    void dawdle() {
-        if (std::uniform_int_distribution(0, 14)(random_) == 0) {
+        const auto until = std::chrono::steady_clock::now() + at_most(longest_work) * 1ms;
+        bool mine = note_belief(entry::believed);
+        do {
+            co_await pause(tick);
+            mine = note_belief(entry::believed);
+        } while (mine && std::chrono::steady_clock::now() < until);
+        // What a garbage collector or a swapping machine does to a process: nothing in it goes on,
+        // the renewal of its lease no more than its work.
+        if (mine_.dawdles && at_most(14) == 0) {
             std::this_thread::sleep_for(times_.ttl * 3 / 2);
         }
-    }
-
-    void write() {
-        if (store_.write(token_, *number_ + 1)) {
-            ledger_.note(entry::written, token_, now());
-        } else {
-            refused();
+        // Between the question and the write anything may happen.
+        if (mine || mine_.dawdles || mine_.slow) {
+            if (store_.write(token_, *number + 1)) {
+                ledger_.note(entry::written, token_, now());
+            } else {
+                refused();
+            }
         }
     }
 
@@ -147,26 +141,11 @@ private:
         ledger_.note(wrongly ? entry::wronged : entry::stale, token_, now());
     }
 
-    void leave() {
-        note_belief(entry::believed);
-        const auto rest = [this] {
-            ledger_.note(entry::left, token_, now());
-            wait(std::uniform_int_distribution(0, 5)(random_) * 1ms, [this] { next(); });
-        };
-        if (!held_.valid()) {
-            rest();
-            return;
-        }
-        held_.async_release([this, rest](error_code, release_result) {
-            held_ = lock();
-            rest();
-        });
-    }
+    int at_most(int highest) { return std::uniform_int_distribution(0, highest)(random_); }
 
-    template <typename Then>
-    void wait(std::chrono::milliseconds time, Then then) {
+    boost::asio::awaitable<void> pause(std::chrono::milliseconds time) {
         timer_.expires_after(time);
-        timer_.async_wait([then](error_code) { then(); });
+        co_await timer_.async_wait(boost::asio::use_awaitable);
     }
 
     worker_settings mine_;
@@ -179,8 +158,6 @@ private:
     lock_manager manager_;
     lock held_;
     std::uint64_t token_ = 0;
-    std::optional<std::uint64_t> number_;
-    std::chrono::steady_clock::time_point until_;
 };
 
 } // namespace
@@ -210,7 +187,6 @@ std::vector<std::string> command_line(const worker_settings& mine) {
         mine.ledger,
         std::to_string(mine.seed),
         std::to_string(mine.slow),
-        std::to_string(mine.careless),
         std::to_string(mine.dawdles),
         std::to_string(static_cast<int>(mine.how)),
     };

@@ -36,9 +36,8 @@ struct worker_settings {
     std::string store;  // socket
     std::string ledger; // file
     std::uint64_t seed = 0;
-    bool slow = false;
-    bool careless = false; // writes whether held or not
-    bool dawdles = false;  // and sometimes far too late
+    bool slow = false;    // writes whether held or not
+    bool dawdles = false; // the same, and sometimes far too late
     unsafe how = unsafe::none;
     std::vector<std::string> masters;
 };
