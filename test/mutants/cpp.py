@@ -43,12 +43,7 @@ COMPARISONS = {  # name, with the limit moved, negated
 CHANGES = {'+': ('plus', '-'), '-': ('minus', '+'), '+=': ('add', '-='), '-=': ('subtract', '+=')}
 CONTROL = {'if', 'while', 'for', 'switch', 'catch'}
 NO_OPERAND = CONTROL | {'return', 'co_return', 'case', 'else', 'do', 'throw', 'co_await', 'co_yield', 'operator', 'new', 'delete'}
-NO_EXPRESSION = {  # what no statement begins with that may be removed
-    'const', 'auto', 'static', 'constexpr', 'using', 'return', 'co_return', 'break', 'continue',
-    'throw', 'goto', 'struct', 'class', 'enum', 'union', 'typedef', 'template', 'typename', 'friend',
-    'static_assert', 'assert', 'else', 'try', 'extern', 'thread_local', 'mutable', 'public', 'private',
-    'protected', 'unsigned', 'signed', 'int', 'char', 'bool', 'long', 'short', 'float', 'double', 'void',
-}  # fmt: skip
+NO_EXPRESSION = {'auto', 'return', 'co_return', 'throw', 'break', 'continue'}  # no statement that may be removed begins so
 LEFT_OUT = ('static_assert', 'assert', 'sizeof', 'alignas', 'alignof', 'decltype', 'requires', 'noexcept')
 
 
@@ -365,8 +360,7 @@ class FunctionBody:
         begin, end = self.function.begin, self.function.end
         self.classify(begin, end)
         self.leave_out(begin, end)
-        if self.function.statements:
-            self.statements(begin, end)
+        self.statements(begin, end)
         for i in range(begin, end):
             if self.braces.get(i) == 'lambda':
                 self.statements(i + 1, self.tokens[i].match)
@@ -571,15 +565,11 @@ class FunctionBody:
 
     def simple(self, first, semicolon):
         """`x = y;`, `f(x);`, `++x;`, which may be left out."""
-        if self.tokens[first].kind != 'word' and self.word(first) not in ('++', '--', '*', '(', '::'):
-            return
         if self.word(first) in NO_EXPRESSION or first == semicolon:
             return
-        kind, at = None, first
+        kind, at = 'call', first
         if self.word(first) in ('++', '--') or self.word(semicolon - 1) in ('++', '--'):
             kind = 'step'
-        elif self.word(semicolon - 1) == ')' and self.braces.get(self.tokens[semicolon - 1].match) is None:
-            kind = 'call'
         while at < semicolon:
             one, after = self.tokens[at], self.tokens[at + 1]
             if one.text in ASSIGNMENTS:
@@ -594,8 +584,6 @@ class FunctionBody:
             if one.text == '?' and after is not None:
                 break
             at = self.skip(at)
-        if kind is None:
-            return
         shown = self.show(first, semicolon)
         self.site(
             lambda number: [Wrap(first, semicolon, f'{{ if (!mutants::on(0x{number:08x}U)) {{ ', ' } }')],
@@ -671,9 +659,7 @@ class FunctionBody:
         self.site(wraps, ('logic', f'{left} {text} {right}', f'{left} {other} {right}'), at=i)
 
     def choice(self, i):
-        first = self.left_of(i, 3)
-        if first < i:
-            self.negate(first, i - 1, '% ?')
+        self.negate(self.left_of(i, 3), i - 1, '% ?')
 
     def named(self, i, begin, end):
         text = self.word(i)

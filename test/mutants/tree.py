@@ -151,8 +151,7 @@ class Tree:
         for name, _, mutants in self.scripts:
             for one in mutants:
                 headers.add(one.file)
-                text = f'R"lua({one.text})lua"'
-                rows.append(f'    {{0x{one.number:08x}U, {name}, {text}}},\n')
+                rows.append(f'        case 0x{one.number:08x}U: put({name}, R"lua({one.text})lua"); break;\n')
         includes = ''.join(f'#include "{header}"\n' for header in sorted(headers | {'core/mutants.hpp'}))
         return f'''#pragma once
 
@@ -161,32 +160,13 @@ class Tree:
 
 namespace redlock::core {{
 
-struct other_text {{
-    constexpr other_text(mutants::number n, script& of, const char* t) noexcept
-        : which(n), script_of(&of), text(t) {{}}
-    constexpr other_text(mutants::number n, std::string_view& of, const char* t) noexcept
-        : which(n), bare(&of), text(t) {{}}
-    mutants::number which;
-    script* script_of = nullptr;
-    std::string_view* bare = nullptr;
-    const char* text;
-}};
-
 struct changed_script {{
     changed_script() {{
-        static constexpr other_text all[] = {{
-{''.join(rows)}        }};
-        for (const other_text& one : all) {{
-            if (one.which != mutants::chosen.which) {{
-                continue;
-            }}
-            if (one.script_of != nullptr) {{
-                ::new (one.script_of) script{{one.text}};
-            }} else {{
-                *one.bare = one.text;
-            }}
-        }}
+        switch (mutants::chosen.which) {{
+{''.join(rows)}        }}
     }}
+    static void put(script& one, const char* text) {{ ::new (&one) script{{text}}; }}
+    static void put(std::string_view& one, const char* text) {{ one = text; }}
 }};
 [[gnu::init_priority(102), gnu::used]] static const changed_script change_it;
 
