@@ -7,37 +7,19 @@
  *                      DELAYED=1: replies take time
  */
 
-#include "common.pml"
-
 #define MASTERS 3
 
+#include "common.pml"
+
 /* What can be wrong. */
-#define quorum_half 1
-#define set_without_nx 2
-#define blind_rollback 3
-#define blind_release 4
-#define no_quarantine 5
-#define half_quarantine 6
-#define uptime_quarantine 7
-#define no_drift_allowance 8
-#define elapsed_not_subtracted 9
-#define extended_without_quorum 10
-#define extend_without_compare 11
-#define old_grant_counted 12
-#define busy_is_grant 13
-#define no_late_check 14
-#define believing_past_deadline 15
-#define token_reused 16
-#define fewer_masters 17
-#define believing_while_releasing 18
-#define no_rollback_of_unknown 19
-#define unordered_rollback 20
-#define extend_after_deadline 21
-#define extended_from_reply 22
-#define any_reply_extends 23
-#define set_then_pexpire 24
-#define suspended_clock 25
-#define removed_at_stop 26
+mtype:rule = {
+    quorum_half, set_without_nx, blind_rollback, blind_release, no_quarantine, half_quarantine,
+    uptime_quarantine, no_drift_allowance, elapsed_not_subtracted, extended_without_quorum,
+    extend_without_compare, old_grant_counted, busy_is_grant, no_late_check, believing_past_deadline,
+    token_reused, fewer_masters, believing_while_releasing, no_rollback_of_unknown, unordered_rollback,
+    extend_after_deadline, extended_from_reply, any_reply_extends, set_then_pexpire, suspended_clock,
+    removed_at_stop
+};
 
 /* What must be reachable. */
 #define succession 1 /* both clients have held the lock, one after the other */
@@ -130,9 +112,9 @@ byte holders;
     ((phase[c] == held || phase[c] == lost || phase[c] == releasing) && \
         (acting[c] > 0 || wrong(believing_past_deadline)))
 
-inline drop(flags)
+inline drop(flags, condition)
 {
-    master[i].pending[j] = master[i].pending[j] & (255 - (flags))
+    master[i].pending[j] = ((condition) -> master[i].pending[j] & (255 - (flags)) : master[i].pending[j])
 }
 
 /* Ends each step. Drops what can have no effect any more, so that states which differ only in it are one:
@@ -144,33 +126,15 @@ inline settle()
     for (j : 1 .. SLOTS - 1) {
         referred = 0;
         for (i : 0 .. MASTERS - 1) {
+            drop(9 * ACQUIRE, age[j] > NOT_AFTER && !wrong(no_late_check));
+            drop(9 * EXTEND, extend_age[j] > NOT_AFTER && !wrong(no_late_check) && !wrong(set_then_pexpire));
             if
-            :: master[i].pending[j] != 0 ->
-                if
-                :: age[j] > NOT_AFTER && !wrong(no_late_check) -> drop(ACQUIRE + LATE * ACQUIRE)
-                :: else
-                fi;
-                if
-                :: extend_age[j] > NOT_AFTER && !wrong(no_late_check) && !wrong(set_then_pexpire) ->
-                    drop(EXTEND + LATE * EXTEND)
-                :: else
-                fi;
-                if
-                :: master[i].owner != TOKEN(j) && (master[i].pending[j] & (9 * ACQUIRE)) == 0 &&
-                    !wrong(blind_rollback) && !wrong(blind_release) -> drop(9 * RELEASE)
-                :: else
-                fi;
-                if
-                :: master[i].owner != TOKEN(j) && (master[i].pending[j] & (9 * ACQUIRE)) == 0 &&
-                    !wrong(extend_without_compare) && !wrong(any_reply_extends) -> drop(9 * EXTEND)
-                :: else
-                fi;
-                if
-                :: OVER(j) && !wrong(old_grant_counted) -> drop(GRANTED + EXTENDED)
-                :: else
-                fi
+            :: master[i].owner != TOKEN(j) && (master[i].pending[j] & (9 * ACQUIRE)) == 0 ->
+                drop(9 * RELEASE, !wrong(blind_rollback) && !wrong(blind_release));
+                drop(9 * EXTEND, !wrong(extend_without_compare) && !wrong(any_reply_extends))
             :: else
             fi;
+            drop(GRANTED + EXTENDED, OVER(j) && !wrong(old_grant_counted));
             referred = referred || master[i].pending[j] != 0 || master[i].owner == TOKEN(j)
         }
         if
@@ -536,12 +500,8 @@ end:
 inline pass(which)
 {
     count_down(master[which].quarantine);
-    if
-    :: master[which].left > 0 ->
-        master[which].left--;
-        master[which].owner = (master[which].left == 0 -> 0 : master[which].owner)
-    :: else
-    fi
+    count_down(master[which].left);
+    master[which].owner = (master[which].left == 0 -> 0 : master[which].owner)
 }
 
 inline forget()
@@ -626,17 +586,9 @@ init
     byte m;
     atomic {
         for (m : 0 .. MASTERS - 1) {
-            master[m].record = 1;
-            run fate(m);
-            for (c : 0 .. CLIENTS - 1) {
-                run link(c, m)
-            }
+            master[m].record = 1
         }
-        for (c : 0 .. CLIENTS - 1) {
-            run client(c)
-        }
-        c = 0;
-        m = 0
+        run_all()
     }
     /* Time passes as long as that changes anything, so that an end in which somebody waits is seen. */
 end:

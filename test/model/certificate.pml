@@ -134,10 +134,8 @@ byte holders;
 inline settle()
 {
     for (j : 0 .. CLIENTS - 1) {
-        if
-        :: (phase[j] == asking && validity[j] == 0) || (phase[j] == held && acting[j] == 0) -> phase[j] = over
-        :: else
-        fi;
+        phase[j] = ((phase[j] == asking && validity[j] == 0) || (phase[j] == held && acting[j] == 0) ->
+            over : phase[j]);
         if
         :: phase[j] == over ->
             validity[j] = 0;
@@ -156,33 +154,13 @@ inline settle()
         :: else
         fi;
         for (i : 0 .. MASTERS - 1) {
-            if
-            :: master[i].asked[j] > 0 && rest[j] == 0 -> master[i].asked[j] = 0
-            :: else
-            fi;
-            if
-            :: validity[j] == 0 && (SET_IS(i, j, wanted) || (!MAY_COUNT_LATER(i, j) && !wrong(rolled_back_in_lease))) ->
-                master[i].set[j] = none
-            :: else
-            fi;
-            if
-            :: master[i].set[j] == late && !MAY_COUNT_LATER(i, j) -> master[i].set[j] = none
-            :: else
-            fi;
-            if
-            :: (master[i].set[j] == granted || master[i].set[j] == refused) && !master[i].ticket[j] && !MISMATCH_MATTERS ->
-                master[i].set[j] = none
-            :: else
-            fi;
-            if
-            :: master[i].set[j] == refused && !MAY_COUNT_LATER(i, j) -> master[i].set[j] = none
-            :: else
-            fi;
-            if
-            :: master[i].set[j] == none || master[i].set[j] == wanted || master[i].set[j] == late ->
-                master[i].ticket[j] = 0
-            :: else
-            fi;
+            clear(master[i].asked[j], rest[j] == 0);
+            clear(master[i].set[j], validity[j] == 0 &&
+                (SET_IS(i, j, wanted) || (!MAY_COUNT_LATER(i, j) && !wrong(rolled_back_in_lease))));
+            clear(master[i].set[j], (SET_IS(i, j, late) || SET_IS(i, j, refused)) && !MAY_COUNT_LATER(i, j));
+            clear(master[i].set[j],
+                (SET_IS(i, j, granted) || SET_IS(i, j, refused)) && !master[i].ticket[j] && !MISMATCH_MATTERS);
+            clear(master[i].ticket[j], SET_IS(i, j, none) || SET_IS(i, j, wanted) || SET_IS(i, j, late));
             if
             :: !MAY_COUNT_LATER(i, j) && (master[i].set[j] == none || master[i].set[j] == wanted) ->
                 master[i].unvouched[j] = 0;

@@ -34,7 +34,29 @@ c_decl {
 #define sort_masters() skip
 #endif
 
+/* What can have no effect any more is 0, so that states which differ only in it are one. */
+inline clear(what, condition)
+{
+    what = ((condition) -> 0 : what)
+}
+
 inline count_down(what)
 {
     what = (what > 0 -> what - 1 : 0)
+}
+
+/* What happens to each master, what is between it and each client, and what each client does. */
+inline run_all()
+{
+    for (m : 0 .. MASTERS - 1) {
+        run fate(m);
+        for (c : 0 .. CLIENTS - 1) {
+            run link(c, m)
+        }
+    }
+    for (c : 0 .. CLIENTS - 1) {
+        run client(c)
+    }
+    c = 0;
+    m = 0
 }

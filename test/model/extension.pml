@@ -12,17 +12,11 @@
 #define QUARANTINE (TTL + 1)
 
 /* What can be wrong. */
-#define recreated_by_extend 1
-#define healed_without_blocking 2
-#define heal_in_quarantine 3
-#define heal_after_deadline 4
-#define silent_block_after_removal 5
-#define quarantined_block_after_removal 6
-#define removal_forgotten 7
-#define quarantined_not_counted 8
-#define silent_not_counted 9
-#define quarantine_unblocks 10
-#define removed_at_stop 11
+mtype:rule = {
+    recreated_by_extend, healed_without_blocking, heal_in_quarantine, heal_after_deadline,
+    silent_block_after_removal, quarantined_block_after_removal, removal_forgotten, quarantined_not_counted,
+    silent_not_counted, quarantine_unblocks, removed_at_stop
+};
 
 /* What must be reachable. */
 #define extended 1 /* by answers of "still there" alone */
@@ -117,10 +111,7 @@ inline settle()
             master[i].vote = 0
         :: else
         fi;
-        if
-        :: judged && EVERY(+, IS_BEING_HEALED) == 0 && master[i].said != still_there -> master[i].said = 0
-        :: else
-        fi;
+        clear(master[i].said, judged && EVERY(+, IS_BEING_HEALED) == 0 && master[i].said != still_there);
         if
         :: holder == lost || (THROUGH && !wrong(heal_after_deadline)) ->
             master[i].extends = 0;
@@ -131,14 +122,8 @@ inline settle()
             master[i].deleted = 0
         :: else
         fi;
-        if
-        :: validity == 0 -> master[i].acquires = 0
-        :: else
-        fi;
-        if
-        :: !master[i].acquires && master[i].owner != challengers_key -> master[i].releases = 0
-        :: else
-        fi
+        clear(master[i].acquires, validity == 0);
+        clear(master[i].releases, !master[i].acquires && master[i].owner != challengers_key)
     }
     if
     :: THROUGH && !wrong(heal_after_deadline) ->

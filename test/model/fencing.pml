@@ -8,33 +8,23 @@
  *                      slowest clock, -1 for 1; a client proposes it, or none
  */
 
-#include "common.pml"
-
 #define MASTERS 3
 #define CLIENTS 2
 #define QUORUM 2
 
+#include "common.pml"
+
 /* What can be wrong. */
-#define no_raise 1
-#define raise_not_awaited 2
-#define raise_without_lock_check 3
-#define raise_accepts_above 4
-#define minimum 5
-#define counter_restarts 6
-#define stale_counter_trusted 7
-#define counter_deleted_with_lock 8
-#define no_quarantine 9
-#define deadline_restarted_at_raise 10
-#define raise_counted_late 11
-#define first_below_clock 12
-#define first_without_limit 13
-#define offset_counted_once 14
+mtype:rule = {
+    no_raise, raise_not_awaited, raise_without_lock_check, raise_accepts_above, minimum, counter_restarts,
+    stale_counter_trusted, counter_deleted_with_lock, no_quarantine, deadline_restarted_at_raise,
+    raise_counted_late, first_below_clock, first_without_limit, offset_counted_once
+};
 
 /* What must be reachable. */
 #define succession 1 /* both clients have been given a token */
 #define raised 2 /* a token that a raise made valid */
 #define raise_refused 3 /* the lock was gone when the raise came */
-#define counter_above 4 /* the lock was ours, but its counter past the token */
 #define reseeded 5
 #define refused_in_quarantine 6
 #define first_taken 7
@@ -114,9 +104,9 @@ byte token;
 
 #define VOTES(c, least) ((master[0].vote[c] >= least) + (master[1].vote[c] >= least) + (master[2].vote[c] >= least))
 
-inline drop(flags)
+inline drop(flags, condition)
 {
-    master[i].pending[j] = master[i].pending[j] & (255 - (flags))
+    master[i].pending[j] = ((condition) -> master[i].pending[j] & (255 - (flags)) : master[i].pending[j])
 }
 
 /* Ends each step: drops what can never have an effect again. */
@@ -125,37 +115,19 @@ inline settle()
     lively = 0;
     for (j : 1 .. SLOTS - 1) {
         referred = !OVER(j);
-        if
-        :: ((master[0].pending[j] | master[1].pending[j] | master[2].pending[j]) & (9 * ACQUIRE)) == 0 -> first[j] = 0
-        :: else
-        fi;
+        clear(first[j], ((master[0].pending[j] | master[1].pending[j] | master[2].pending[j]) & (9 * ACQUIRE)) == 0);
         for (i : 0 .. MASTERS - 1) {
-            if
-            :: age[j] > NOT_AFTER -> drop(ACQUIRE + LATE * ACQUIRE)
-            :: else
-            fi;
+            drop(9 * ACQUIRE, age[j] > NOT_AFTER);
             if
             :: master[i].owner != j && (master[i].pending[j] & (9 * ACQUIRE)) == 0 ->
-                drop(9 * RELEASE);
-                if
-                :: (master[i].pending[j] & (9 * RAISE)) != 0 -> reached(raise_refused)
-                :: else
-                fi;
-                if
-                :: !wrong(raise_without_lock_check) -> drop(9 * RAISE)
-                :: else
-                fi
+                drop(9 * RELEASE, true);
+                assert(GOAL != raise_refused || (master[i].pending[j] & (9 * RAISE)) == 0);
+                drop(9 * RAISE, !wrong(raise_without_lock_check))
             :: else
             fi;
-            if
-            :: OVER(j) -> drop(GRANTED + RAISED)
-            :: else
-            fi;
+            drop(GRANTED + RAISED, OVER(j));
             /* The answer is of use until it is counted and the token is known. */
-            if
-            :: OVER(j) || phase[CLIENT_OF(j)] == held -> master[i].given[j] = 0
-            :: else
-            fi;
+            clear(master[i].given[j], OVER(j) || phase[CLIENT_OF(j)] == held);
             referred = referred || master[i].pending[j] != 0 || master[i].owner == j
         }
         if
@@ -367,7 +339,7 @@ inline raise(live)
         master[m].counter = (master[m].counter < target[slot] -> target[slot] : master[m].counter);
         printf("master %d raised by client %d, counter %d\n", m, c, master[m].counter);
         if
-        :: master[m].counter > target[slot] && !wrong(raise_accepts_above) -> reached(counter_above)
+        :: master[m].counter > target[slot] && !wrong(raise_accepts_above)
         :: else ->
             master[m].pending[slot] = master[m].pending[slot] | (live -> RAISED : 0)
         fi
@@ -524,12 +496,8 @@ inline tick()
     now_tick = now_tick + (HORIZON > 0);
     for (i : 0 .. MASTERS - 1) {
         count_down(master[i].quarantine);
-        if
-        :: master[i].left > 0 ->
-            master[i].left--;
-            master[i].owner = (master[i].left == 0 -> 0 : master[i].owner)
-        :: else
-        fi
+        count_down(master[i].left);
+        master[i].owner = (master[i].left == 0 -> 0 : master[i].owner)
     }
     for (i : 0 .. CLIENTS - 1) {
         count_down(validity[i])
@@ -559,17 +527,7 @@ init
             :: OFFSET > 0 -> master[m].offset = 1
             fi;
         }
-        for (m : 0 .. MASTERS - 1) {
-            run fate(m);
-            for (c : 0 .. CLIENTS - 1) {
-                run link(c, m)
-            }
-        }
-        for (c : 0 .. CLIENTS - 1) {
-            run client(c)
-        }
-        c = 0;
-        m = 0
+        run_all()
     }
     /* Time passes as long as that changes anything, so that an end in which somebody waits is seen. */
 end:

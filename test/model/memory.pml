@@ -8,11 +8,11 @@
  *                      UNNOTICED=1: a clock is stepped before a client has its handshake
  */
 
-#include "common.pml"
-
 #define MASTERS 3
 #define CLIENTS 2
 #define QUORUM 2
+
+#include "common.pml"
 
 /* What can happen. */
 #define restart 1
@@ -24,14 +24,10 @@
 #define MAY(kind) (faults > 0 && (ONLY == 0 || ONLY == kind || (ONLY == restart + step && (kind == restart || kind == step))))
 
 /* What can be wrong. */
-#define uptime_trusted 1
-#define durability_trusted 2
-#define promotion_trusted 3
-#define other_run_trusted 4
-#define only_handshake 5
-#define remainder_not_counted 6
-#define no_quarantine 7
-#define half_quarantine 8
+mtype:rule = {
+    uptime_trusted, durability_trusted, promotion_trusted, other_run_trusted, only_handshake,
+    remainder_not_counted, no_quarantine, half_quarantine
+};
 
 /* What must be reachable. */
 #define succession 1 /* both clients have had the lock */
@@ -89,14 +85,8 @@ inline settle()
     }
     for (i : 0 .. MASTERS - 1) {
         for (j : 0 .. CLIENTS - 1) {
-            if
-            :: validity[j] == 0 -> master[i].asks[j] = 0
-            :: else
-            fi;
-            if
-            :: !master[i].asks[j] && master[i].owner != j + 1 -> master[i].removes[j] = 0
-            :: else
-            fi
+            clear(master[i].asks[j], validity[j] == 0);
+            clear(master[i].removes[j], !master[i].asks[j] && master[i].owner != j + 1)
         }
         if
         :: THROUGH && GOAL == nothing ->
@@ -390,16 +380,8 @@ init
             for (c : 0 .. CLIENTS - 1) {
                 master[m].connected[c] = 1 - NEW
             }
-            run fate(m);
-            for (c : 0 .. CLIENTS - 1) {
-                run link(c, m)
-            }
         }
-        for (c : 0 .. CLIENTS - 1) {
-            run client(c)
-        }
-        c = 0;
-        m = 0
+        run_all()
     }
     /* Time passes as long as that changes anything. */
 end:

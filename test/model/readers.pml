@@ -167,10 +167,8 @@ inline settle()
             DELETIONS > 0 || WRONG != nothing)
     }
     for (j : 0 .. CLIENTS - 1) {
-        if
-        :: (phase[j] == asking && validity[j] == 0) || (phase[j] == held && acting[j] == 0) -> phase[j] = over
-        :: else
-        fi;
+        phase[j] = ((phase[j] == asking && validity[j] == 0) || (phase[j] == held && acting[j] == 0) ->
+            over : phase[j]);
         if
         :: phase[j] == over ->
             rest[j] = 0;
@@ -179,11 +177,8 @@ inline settle()
             validity[j] = (j < READERS -> validity[j] : 0)
         :: else
         fi;
-        if
-        :: phase[j] == over && !master[0].acquires[j] && !master[1].acquires[j] && !master[2].acquires[j] ->
-            validity[j] = 0
-        :: else
-        fi;
+        clear(validity[j], phase[j] == over &&
+            !master[0].acquires[j] && !master[1].acquires[j] && !master[2].acquires[j]);
         for (i : 0 .. MASTERS - 1) {
             if
             :: phase[j] == over ->
@@ -192,24 +187,12 @@ inline settle()
                 master[i].asked[j] = 0
             :: else
             fi;
-            if
-            :: j < READERS && validity[j] == 0 -> master[i].acquires[j] = 0
-            :: else
-            fi;
-            if
-            :: rest[j] == 0 -> master[i].asked[j] = none
-            :: else
-            fi;
-            if
-            :: !master[i].acquires[j] && master[i].swaps[j] == to_swap && master[i].key != TOKEN(j) ->
-                master[i].swaps[j] = none
-            :: else
-            fi;
-            if
-            :: rounds == 0 && master[i].asked[j] == none && master[i].swaps[j] == none && !master[i].acquires[j] ->
-                master[i].unvouched[j] = 0
-            :: else
-            fi
+            clear(master[i].acquires[j], j < READERS && validity[j] == 0);
+            clear(master[i].asked[j], rest[j] == 0);
+            clear(master[i].swaps[j],
+                !master[i].acquires[j] && master[i].swaps[j] == to_swap && master[i].key != TOKEN(j));
+            clear(master[i].unvouched[j], rounds == 0 &&
+                master[i].asked[j] == none && master[i].swaps[j] == none && !master[i].acquires[j])
         }
     }
     if
