@@ -100,9 +100,6 @@ class Run:
     hurt: bool = False
     ended: float = None
 
-    def has_begun(self):
-        return any(self.directory.iterdir())
-
     def lives(self):
         written = [path.read_text().split() for path in self.directory.iterdir()]
         return [Life(int(words[5]), int(words[6]), int(words[2]), words[3])
@@ -127,7 +124,6 @@ class Soak:
         self.directory = directory
         self.lives = directory / 'lives'
         self.lives.mkdir()
-        self.servers = 0
         self.places = [Place(self.server(durable=i % 2 == 0)) for i in range(MASTERS)]
         self.spare = self.server()
         self.env = {key: value for key, value in os.environ.items() if not key.startswith('REDLOCK_')}
@@ -141,7 +137,7 @@ class Soak:
         self.runs = [None] * LOOPS
         self.all_runs = []
         self.stopped = []  # or killed: (until, process as a file descriptor)
-        self.faults = {}
+        self.faults = collections.Counter()
         self.next_master_fault = self.next_run_fault = self.next_scan = 0
         self.late_keys = {}  # where: how late
         self.keys = {}  # the lock's token, and the run, of those that have ended
@@ -149,15 +145,14 @@ class Soak:
         self.began = now()
 
     def server(self, **how):
-        self.servers += 1
-        return Server(self.directory / f'server-{self.servers}', **how)
+        return Server(self.directory / f'server-{len(Server.all)}', **how)
 
     def say(self, what):
         if self.options.verbose:
             print(f'{now() - self.began:9.3f} {what}', flush=True)
 
     def count(self, kind, on):
-        self.faults[kind] = self.faults.get(kind, 0) + 1
+        self.faults[kind] += 1
         self.say(f'{kind}: {on}')
 
     # --- Runs -------------------------------------------------------------------------------------
@@ -287,7 +282,7 @@ class Soak:
 
     def hurt_run(self):
         there = [run for run in self.runs if run and not run.hurt]
-        with_command = [run for run in there if run.has_begun()]
+        with_command = [run for run in there if any(run.directory.iterdir())]
         if with_command and self.random.random() < 0.7:
             there = with_command
         if not there:

@@ -10,9 +10,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto picture_interval = 100ms;
-constexpr auto line_interval = 1s;
-
 // What a screen has room for. The rest of the picture takes 12 lines, masters and workers.
 constexpr std::size_t events_max = 12;
 constexpr std::size_t events_min = 4;
@@ -53,16 +50,9 @@ show::show(site& where, timeline& events, const screen& output, std::string titl
 void show::go_on(clock::time_point until) {
     io_.run_until(until);
     look();
-    const auto now = clock::now();
-    if (now < next_) {
-        return;
-    }
-    if (screen_.is_terminal()) {
+    if (screen_.is_terminal() && clock::now() >= next_) {
         screen_.draw(picture());
-        next_ = now + picture_interval;
-    } else {
-        screen_.print(summary_line());
-        next_ = now + line_interval;
+        next_ = clock::now() + 100ms;
     }
 }
 
@@ -199,21 +189,6 @@ void show::add_workers(std::vector<std::string>& lines) {
             one.lost,
             one.believes() ? screen_.paint(style::cyan, text) : text));
     }
-}
-
-std::string show::summary_line() {
-    const std::string holder = holders(); // reads what is counted
-    const findings found = site_.found();
-    return fmt::format(
-        "{:6.1f} s  acquisitions {}, leases lost {}, overlaps {}, {} of {} masters vote, holder: "
-        "{}",
-        timeline_.elapsed().count(),
-        found.tenures.size(),
-        found.lost,
-        found.overlaps(),
-        health_.admitted,
-        site_.masters(),
-        holder);
 }
 
 // More than one only if the lock is broken, or the one was stopped and does not know yet.

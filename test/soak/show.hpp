@@ -1,5 +1,5 @@
-// Shows a run while it happens: a picture on a terminal, else a line a second. It queries the
-// masters through a lock manager of its own, which acquires no locks.
+// Shows a run while it happens: what it sees goes into the timeline, and on a terminal into a
+// picture. It queries the masters through a lock manager of its own, which acquires no locks.
 #pragma once
 
 #include "screen.hpp"
@@ -31,7 +31,6 @@ private:
     void add_timeline(std::vector<std::string>& lines) const;
     void add_lock(std::vector<std::string>& lines);
     void add_workers(std::vector<std::string>& lines);
-    std::string summary_line();
     std::string holders();
     std::string heading(std::string_view text) const { return screen_.paint(style::bold, text); }
 

@@ -56,8 +56,9 @@ private:
             ledger_.note(entry::asked, 0, now());
             if (mine_.how != unsafe::no_lock) {
                 auto [error, got] = co_await manager_.async_acquire(resource, options, as_result);
-                if (error) { // an outage that lasted for the whole wait, or others had the lock
+                if (error) { // no quorum, or others had the lock for the whole wait
                     ledger_.note(entry::failed, 0, now());
+                    co_await pause(tick);
                     continue;
                 }
                 held_ = std::move(got);
