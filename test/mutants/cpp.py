@@ -163,8 +163,6 @@ class Source:
     def match_brackets(self):
         stack = []
         for i, one in enumerate(self.tokens):
-            if one.kind != 'mark':
-                continue
             before = self.tokens[i - 1] if i else None
             if one.text in OPEN:
                 stack.append(i)
@@ -219,11 +217,7 @@ class Source:
                 if owner is not None and assigned and first_paren < 0 and not words & {'constexpr', 'using', 'static', 'enum'}:
                     self.initialiser(begin, i, owner)
                 return i + 1
-            if one.text == 'template' and self.word(i + 1) == '<':
-                i = self.skip(i + 1)
-                continue
-            if one.kind == 'word':
-                words.add(one.text)
+            words.add(one.text)
             if one.text == '=' and first_paren < 0:
                 assigned = True
             if one.text == 'operator' and first_paren < 0:
@@ -245,8 +239,7 @@ class Source:
                 if 'enum' in words:
                     pass
                 elif first_paren >= 0 and not assigned:
-                    full = f'{owner}::{name}' if owner and '::' not in name else name
-                    self.functions.append(Function(full, *inside))
+                    self.add_function(owner, name, *inside)
                     return one.match + 1
                 elif 'namespace' in words or 'extern' in words:
                     self.find_functions(*inside, '')
@@ -258,6 +251,9 @@ class Source:
             i = self.skip(i)
         return i
 
+    def add_function(self, owner, name, *where):
+        self.functions.append(Function(f'{owner}::{name}' if owner and '::' not in name else name, *where))
+
     def name_before(self, paren):
         i = paren - 1
         while i >= 2 and self.word(i - 1) in ('::', '~'):
@@ -265,12 +261,8 @@ class Source:
         return self.show(i, paren - 1)
 
     def class_name(self, begin, brace):
-        for i in range(begin, brace):
-            if self.word(i) in ('class', 'struct', 'union'):
-                while self.tokens[i + 1].text == '[':
-                    i = self.tokens[i + 1].match
-                return self.word(i + 1) if self.tokens[i + 1].kind == 'word' else 'unnamed'
-        return 'unnamed'
+        key = next(i for i in range(begin, brace) if self.word(i) in ('class', 'struct', 'union'))
+        return self.word(key + 1)
 
     def constructor(self, i, name, owner):
         """The initialisers after `:`. Returns where the body is."""
@@ -280,16 +272,14 @@ class Source:
                 i = self.skip(i)
             i = self.skip(i)
             if self.word(i) != ',':
-                full = f'{owner}::{name}' if owner and '::' not in name else name
-                self.functions.append(Function(full, begin, i, False))
+                self.add_function(owner, name, begin, i, False)
                 return i
             i += 1
 
     def initialiser(self, begin, end, owner):
         """A member's, such as `int x = 5;`."""
         if self.word(end - 2) == '=' and self.tokens[end - 3].kind == 'word' and self.word(end - 3) not in ('const', 'noexcept', 'override', 'final'):
-            full = f'{owner}::{self.word(end - 3)}' if owner else self.word(end - 3)
-            self.functions.append(Function(full, begin, end, False))
+            self.add_function(owner, self.word(end - 3), begin, end, False)
 
     # --- What it becomes -----------------------------------------------------------------------
 
@@ -744,8 +734,6 @@ class FunctionBody:
         before = self.tokens[i - 1]
         calls = before.kind == 'word' and before.text not in CONTROL | {'return', 'decltype'}
         if not (calls or (before.text == '>' and before.match >= 0)) or self.word(i) == '[':
-            return
-        if self.braces.get(i, 'init') != 'init':
             return
         parts, first, at = [], i + 1, i + 1
         while at <= self.tokens[i].match:

@@ -33,10 +33,6 @@ int main(int argc, char** argv) {
             return 2;
         }
     }
-    if (kinds.empty()) {
-        std::fprintf(stderr, "hunt FIRST COUNT PROFILE...\n");
-        return 2;
-    }
     const std::uint64_t first = std::strtoull(argv[1], nullptr, 10);
     const std::uint64_t count = std::strtoull(argv[2], nullptr, 10);
     lua_machine lua;

@@ -56,7 +56,6 @@ class Tree:
         self.build = place / 'build'
         self.sources = {}  # name -> cpp.Source
         self.scripts = []  # (name, text, mutants)
-        self.refused = []  # scripts that lua.py does not know
         self.where = {}  # name -> line -> mutants that are written there
         self.skipped = collections.Counter()
         self.dropped = self.read_dropped()
@@ -73,12 +72,9 @@ class Tree:
             source = self.sources[name] = cpp.Source(name, text)
             self.skipped.update(source.skipped)
             found += source.mutants
-            try:
-                for script, lines, mutants in lua.find(name, text, shared):
-                    self.scripts.append((script, lines, mutants))
-                    found += mutants
-            except lua.NotKnown as unknown:
-                self.refused.append(f'{name}: {unknown}')
+            for script in lua.find(name, text, shared):
+                self.scripts.append(script)
+                found += script[2]
         return give_names(found)
 
     def read_dropped(self):
@@ -237,11 +233,8 @@ struct changed_script {{
         return self.build / name
 
 
-def say_to(stream):
-    def say(text):
-        print(f'mutants: {text}', file=stream, flush=True)
-
-    return say
+def say(text):
+    print(f'mutants: {text}', file=sys.stderr, flush=True)
 
 
 def changed_lines(root, revision):
