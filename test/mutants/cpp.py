@@ -245,7 +245,8 @@ class Source:
                     self.find_functions(*inside, '')
                     return one.match + 1
                 elif words & {'class', 'struct', 'union'} and not assigned:
-                    self.find_functions(*inside, self.class_name(begin, i))
+                    key = next(at for at in range(begin, i) if self.word(at) in ('class', 'struct', 'union'))
+                    self.find_functions(*inside, self.word(key + 1))
                     i = one.match + 1
                     continue
             i = self.skip(i)
@@ -259,10 +260,6 @@ class Source:
         while i >= 2 and self.word(i - 1) in ('::', '~'):
             i -= 1 if self.word(i - 1) == '~' else 2
         return self.show(i, paren - 1)
-
-    def class_name(self, begin, brace):
-        key = next(i for i in range(begin, brace) if self.word(i) in ('class', 'struct', 'union'))
-        return self.word(key + 1)
 
     def constructor(self, i, name, owner):
         """The initialisers after `:`. Returns where the body is."""

@@ -53,10 +53,8 @@ def watch(pid, wall, ended):
             used, since = now, time.monotonic()
         idle = wall is None and time.monotonic() - since > IDLE
         if idle or (wall is not None and time.monotonic() - began > wall):
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             return
 
 
@@ -85,10 +83,8 @@ def execute(command, processor, wall=None, **environment):
             ended.set()
             watcher.join()
         child.returncode = status = os.waitstatus_to_exitcode(status)
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)  # what it started
-        except ProcessLookupError:
-            pass
         output.seek(0)
         text = output.read().decode(errors='replace')
     why = ''

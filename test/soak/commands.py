@@ -21,6 +21,7 @@ Exit status: 0 none of it happened, 1 something did, 2 the run says nothing.
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -306,10 +307,8 @@ class Soak:
         for until, process in list(self.stopped):
             if now() >= until:
                 self.stopped.remove((until, process))
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(process, signal.SIGCONT)
-                except ProcessLookupError:
-                    pass
                 os.close(process)
 
     # --- What is looked at --------------------------------------------------------------------------
@@ -358,10 +357,8 @@ class Soak:
         for run in filter(None, self.runs):
             run.process.kill()
         for one in self.processes():
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(int(one.split()[0]), signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         for server in Server.all:
             server.kill()
 
