@@ -86,11 +86,9 @@ TEST_CASE("a wait queue hears of the locks that it watches, until it does no mor
 
 TEST_CASE("an operation that is used again wants one lock, and a query has found nothing") {
     acquire_call wanted;
-    wanted.slots = 9;
-    wanted.wants = 3;
+    wanted.search = std::make_unique<slot_search>(9, 3);
     wanted.reset();
-    CHECK(wanted.slots == 0);
-    CHECK(wanted.wants == 1);
+    CHECK(wanted.search == nullptr);
     query asked;
     asked.result.owner_digest = "somebody";
     asked.result.masters.resize(3);

@@ -55,10 +55,8 @@ void engine::name_keys(acquire_call& wanted, const acquire_request& request) con
         assign_keys_of(wanted.key, rules_.key_prefix, request.resources);
         return;
     }
-    wanted.slots = request.slots;
-    wanted.wants = request.wants;
-    if (wanted.slots != 0) {
-        wanted.search = std::make_unique<slot_search>(wanted.slots, wanted.wants);
+    if (request.slots != 0) {
+        wanted.search = std::make_unique<slot_search>(request.slots, request.wants);
         assign_pool_key(wanted.key, rules_.key_prefix, request.resource);
     } else {
         assign_lock_key(wanted.key, rules_.key_prefix, request.resource);

@@ -124,14 +124,10 @@ slot_scan& slot_scans::create(
     return made;
 }
 
-slot_scan& slot_scans::start(
-    handle<acquire_call> asks,
-    std::string_view pool_key,
-    std::uint32_t slots,
-    std::uint32_t wanted,
-    time_point now) {
-    slot_scan& asking = create(pool_key, slots, wanted, false);
-    asking.asked_by = asks;
+slot_scan& slot_scans::start(const acquire_call& wanted, time_point now) {
+    const slot_search& search = *wanted.search;
+    slot_scan& asking = create(wanted.key, search.slots(), search.wants(), false);
+    asking.asked_by = wanted.self;
     if (masters_.ready()) {
         ask_masters(asking, now);
     } else {

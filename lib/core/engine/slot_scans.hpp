@@ -7,7 +7,7 @@
 #include "core/bytes/command.hpp"
 #include "core/bytes/resp.hpp"
 #include "core/locks/ballots.hpp"
-#include "core/waiting/slot_search.hpp"
+#include "core/waiting/acquire_call.hpp"
 #include "tools.hpp"
 
 #include <algorithm>
@@ -101,12 +101,7 @@ public:
     /// \name Of an acquire, which sets the time limit and ends the scan
     /// \{
     /// The scan may be over at once, if too few masters can be asked.
-    slot_scan& start(
-        handle<acquire_call> asks,
-        std::string_view pool_key,
-        std::uint32_t slots,
-        std::uint32_t wanted,
-        time_point now);
+    slot_scan& start(const acquire_call& wanted, time_point now);
     slot_scan* find(handle<slot_scan> name) noexcept { return scans_.find(name); }
     void end(slot_scan& done) { scans_.destroy(done); }
     /// \}

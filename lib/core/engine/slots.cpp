@@ -16,7 +16,7 @@ void engine::start_scan(acquire_call& wanted, time_point now) {
     if (wanted.queue != nullptr) {
         wanted.queue->asked_all(now);
     }
-    slot_scan& asking = scans_.start(wanted.self, wanted.key, wanted.slots, wanted.wants, now);
+    slot_scan& asking = scans_.start(wanted, now);
     wanted.search->scan = asking.self;
     if (asking.found.over()) { // nothing was sent
         slots_found(wanted, asking, now);

@@ -46,7 +46,7 @@ void engine::wake(const wait_queue& waiters, time_point due) {
 next_step engine::join(acquire_call& wanted, time_point now) {
     wait_queue* const found = queues_.find(wanted.form, wanted.key);
     wait_queue& mine = found != nullptr ? *found : queues_.create(wanted.form, wanted.key);
-    mine.pool = wanted.slots != 0;
+    mine.pool = wanted.search != nullptr;
     mine.lingers = false;
     timers_.cancel(mine.wake); // it may linger again before that time has come
     const bool is_front = mine.join(wanted);

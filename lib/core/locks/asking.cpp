@@ -31,7 +31,6 @@ void claim::acquire(
     expires_ = wanted.transferable;
     ttl_ = ttl_max_ = asked_ttl_ = shortened(wanted.ttl);
     asked_at_ = at.now; // before the first byte of it leaves
-    granted_until_ = guaranteed_until(asked_at_, asked_ttl_, at.rules.drift);
     vote_by_ = never;
     expires_at_ = at.now + ttl_ + at.rules.drift.of(ttl_);
     votes.reset(at.rules.size());
@@ -44,7 +43,7 @@ steps claim::hand_to(
     ttl_max_ = std::max(ttl_max_, ttl_);
     expires_ = wanted.transferable;
     if (wrong::late_grant_lasts_anew && ttl_ != asked_ttl_) {
-        granted_until_ = guaranteed_until(asked_at_, ttl_, at.rules.drift);
+        asked_ttl_ = ttl_;
     }
     wanted_by = next;
     phase_ = phase::asking;
@@ -127,10 +126,10 @@ master_set claim::ask(std::size_t arbiter) noexcept {
 
 // --- Votes
 
-vote claim::note_grant(std::size_t master, const answer& got) {
+vote claim::note_grant(std::size_t master, const answer& got, const circumstances& at) {
     votes.set_left(master, got.left.value_or(lease_unknown));
     if (got.said == vote::granted) {
-        votes.of[master].confirm(granted_until_);
+        votes.of[master].confirm(guaranteed_until(asked_at_, asked_ttl_, at.rules.drift));
         if (fencing_) {
             votes.set_counter(master, got.counter);
         }
@@ -146,9 +145,8 @@ steps claim::acquire_answered(const told& from, const answer& got, const circums
     }
     if (wrong::t0_after_sends && granted() == 0) {
         asked_at_ = at.now;
-        granted_until_ = guaranteed_until(asked_at_, asked_ttl_, at.rules.drift);
     }
-    const vote what = theirs.said = note_grant(from.master, got);
+    const vote what = theirs.said = note_grant(from.master, got, at);
     const std::uint64_t counter = votes.counter(from.master);
     if (what == vote::granted && counter < asking_.raise_to) {
         return steps::counted | raise_late(from.master, at);

@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include "core/base/row.hpp"
 #include "core/base/validity.hpp"
 #include "extension.hpp"
 
@@ -18,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace redlock::core {
 
@@ -46,7 +46,7 @@ struct ballot : vote_term {
 /// The votes of all masters, in the order of the configuration, with their texts.
 class ballots {
 public:
-    row<ballot> of;
+    std::vector<ballot> of;
 
     ballots() noexcept = default;
     ballots(const ballots& other) { *this = other; }
@@ -67,7 +67,7 @@ public:
         if (of.size() != masters) {
             details_.reset();
         }
-        of.assign(masters);
+        of.assign(masters, ballot());
         std::ranges::fill(details(), detail());
     }
     void clear() noexcept {

@@ -310,7 +310,7 @@ private:
     steps level_attach(const circumstances&);
     steps failed(errc why) noexcept;
     steps raise_late(std::size_t master, const circumstances&);
-    vote note_grant(std::size_t master, const answer&);
+    vote note_grant(std::size_t master, const answer&, const circumstances&);
 
     // lease.cpp, extending.cpp
     steps extend_answered(const told&, const answer&, const circumstances&);
@@ -343,9 +343,8 @@ private:
     owned_key key_;         // of several resources: all keys, packed; with the token
     std::uint64_t fencing_token_ = 0;
     time_point asked_at_ = never;
-    time_point granted_until_ = never; // what a grant promises: t0 + ttl - drift
-    time_point vote_by_ = never;       // a grant after this moment comes too late
-    time_point expires_at_ = never;    // no master can have the key after this
+    time_point vote_by_ = never;    // a grant after this moment comes too late
+    time_point expires_at_ = never; // no master can have the key after this
     time_point believed_until_ = never;
     extension extending_; // the latest extension of a held lease
     union {               // by phase

@@ -92,7 +92,7 @@ std::size_t claim::drop_wanted() noexcept {
 // The reply to an acquire, after the majority.
 steps claim::granted_late(const told& from, const answer& got, const circumstances& at) {
     ballot& theirs = votes.of[from.master];
-    const vote what = note_grant(from.master, got);
+    const vote what = note_grant(from.master, got, at);
     // During an extension, `pending` is the state of its reply.
     if (theirs.said == vote::pending && !extending_.active) {
         theirs.said = what;

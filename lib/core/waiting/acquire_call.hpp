@@ -41,8 +41,6 @@ struct acquire_call {
     acquire_options options;
     bool default_ttl = false; // its ttl is shortened to the quorum's max_ttl
     lock_form form = lock_form::exclusive;
-    std::uint32_t slots = 0; // size of the pool; 0: a lock
-    std::uint32_t wants = 1; // number of slots, all or none
     std::string key; // of its claims; for slots the pool's; empty while it is queued, but not at
                      // the front
     time_point began = never;
@@ -98,8 +96,6 @@ struct acquire_call {
         form = lock_form::exclusive;
         last.clear();
         search.reset();
-        slots = 0;
-        wants = 1;
         attempts = 0;
         attempt = {};
         queue = nullptr;

@@ -86,11 +86,11 @@ acquire_call* wait_queue::hand(const offered_lease& lease, const wait_view& at) 
                             ? std::chrono::nanoseconds(-lease.ttl)
                             : std::max<std::chrono::nanoseconds>(
                                 {wants.min_validity, stop_margin_of(wants), for_ttl});
-    if (lease.slots != 0 && (lease.slots != next.wants || lease.highest >= next.slots)) {
-        return nullptr; // it wants another number of slots, or a smaller pool
-    }
-    if (lease.slots == 0 && next.slots != 0) {
-        return nullptr; // without a prefix a lock may have the name of a pool
+    // It may want another number of slots, or a smaller pool. Without a prefix a lock may have the
+    // name of a pool.
+    if (lease.slots != (next.search ? next.search->wants() : 0)
+        || (next.search && lease.highest >= next.search->slots())) {
+        return nullptr;
     }
     if (wants.transferable && !lease.transferable) {
         return nullptr; // a SET of the owner before may be executed late
