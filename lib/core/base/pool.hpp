@@ -43,7 +43,7 @@ struct handle {
 
 /// Requires of `T`: a member `handle<T> self`, and `void reset()`, which prepares it for reuse and
 /// may keep buffers. It sets `self`, also of an object that is free: to `nowhere`, with the
-/// generation of the next one.
+/// generation of the next one. If `T` has a timer `wake`, it sets its subject.
 template <typename T>
 class pool {
 public:
@@ -60,6 +60,9 @@ public:
         T& made = (*from.objects)[place];
         made.self.index =
             static_cast<std::uint32_t>(&from - slabs_.data()) * std::uint32_t{in_slab} + place;
+        if constexpr (requires { made.wake; }) {
+            made.wake.subject = made.self.index;
+        }
         ++size_;
         return made;
     }

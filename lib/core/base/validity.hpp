@@ -44,30 +44,24 @@ constexpr master_set set_where(std::size_t masters, F f) {
 }
 
 /// The masters of a set, in ascending order: `for (const std::size_t master : each_of(set))`.
+/// It is its own iterator: what is left of the set.
 class each_of {
 public:
-    class iterator {
-    public:
-        constexpr explicit iterator(master_set left) noexcept : left_(left) {}
-        constexpr std::size_t operator*() const noexcept {
-            return static_cast<std::size_t>(std::countr_zero(left_));
-        }
-        constexpr iterator& operator++() noexcept {
-            left_ &= left_ - 1;
-            return *this;
-        }
-        friend constexpr bool operator==(iterator, iterator) noexcept = default;
+    constexpr explicit each_of(master_set set) noexcept : left_(set) {}
+    constexpr each_of begin() const noexcept { return *this; }
+    static constexpr each_of end() noexcept { return each_of(0); }
 
-    private:
-        master_set left_;
-    };
-
-    constexpr explicit each_of(master_set set) noexcept : set_(set) {}
-    constexpr iterator begin() const noexcept { return iterator(set_); }
-    static constexpr iterator end() noexcept { return iterator(0); }
+    constexpr std::size_t operator*() const noexcept {
+        return static_cast<std::size_t>(std::countr_zero(left_));
+    }
+    constexpr each_of& operator++() noexcept {
+        left_ &= left_ - 1;
+        return *this;
+    }
+    friend constexpr bool operator==(each_of, each_of) noexcept = default;
 
 private:
-    master_set set_;
+    master_set left_;
 };
 
 /// The moment before all others: no vote.

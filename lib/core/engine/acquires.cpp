@@ -13,8 +13,6 @@ namespace redlock::core {
 handle<acquire_call> engine::acquire(const acquire_request& request, time_point now) {
     acquire_call& wanted = acquires_.create();
     const handle<acquire_call> name = wanted.self;
-    wanted.wake.owner = timer_owner::acquire;
-    wanted.wake.subject = name.index;
     wanted.cookie = request.cookie;
     name_keys(wanted, request);
     wanted.options = request.options;

@@ -33,16 +33,9 @@ claim_terms terms_of(const acquire_call& wanted) noexcept {
 
 } // namespace
 
-claim& engine::new_claim() {
-    claim& made = claims_.create();
-    made.wake.owner = timer_owner::claim;
-    made.wake.subject = made.self.index;
-    return made;
-}
-
 // `token`: the caller's own; empty: a fresh one.
 claim& engine::make_claim(acquire_call& wanted, std::string_view token, time_point now) {
-    claim& made = new_claim();
+    claim& made = claims_.create();
     lock_form form = wanted.intent != 0 ? lock_form::announced : wanted.form;
     std::string slots;
     if (wanted.search) { // one slot, or several as one lock
@@ -83,7 +76,7 @@ void engine::try_it(acquire_call& wanted, time_point now, std::string_view token
     ++wanted.attempts;
     ++counters_.attempts;
 
-    vote_for_unasked(attempt, &master_metrics::acquire_votes);
+    vote_for_unasked(attempt);
     if (!fits) {
         introduce_all_again(now);
         fail(wanted, attempt, errc::invalid_argument, now);
@@ -112,14 +105,14 @@ void engine::try_it(acquire_call& wanted, time_point now, std::string_view token
 // certain of a majority after one change of the members, so such a lock is never taken for one that
 // is gone.
 void engine::attach(acquire_call& wanted, std::string_view token, time_point now) {
-    claim& attempt = new_claim();
+    claim& attempt = claims_.create();
     attempt.attach(owned_key(wanted.key, token), terms_of(wanted), masters_.longest_ttl(), at(now));
     attempt.wanted_by = wanted.self;
     wanted.stage = acquire_call::phase::attempting;
     wanted.attempt = attempt.self;
     ++wanted.attempts;
     ++counters_.attempts;
-    vote_for_unasked(attempt, &master_metrics::extend_votes);
+    vote_for_unasked(attempt);
     const master_set to = attempt.ask();
     if (static_cast<std::size_t>(std::popcount(to)) < masters_.majority()) {
         fail(wanted, attempt, errc::no_quorum, now); // nothing was sent
@@ -130,7 +123,9 @@ void engine::attach(acquire_call& wanted, std::string_view token, time_point now
 }
 
 // Sets the votes of the masters to which nothing can be sent.
-void engine::vote_for_unasked(claim& attempt, counts_per<vote::duplicate> master_metrics::*counts) {
+void engine::vote_for_unasked(claim& attempt) {
+    const auto counts =
+        attempt.attaches() ? &master_metrics::extend_votes : &master_metrics::acquire_votes;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const master& one = masters_[i];
         const bool takes = masters_.takes(i, attempt.ttl());
@@ -163,7 +158,7 @@ void engine::ask(acquire_call& wanted, claim& attempt, std::size_t arbiter, time
 steps engine::ask_others(claim& attempt, time_point now) {
     acquire_call& wanted = *acquires_.find(attempt.wanted_by);
     timers_.set(wanted.wake, attempt.vote_by());
-    vote_for_unasked(attempt, &master_metrics::acquire_votes);
+    vote_for_unasked(attempt);
     ask(wanted, attempt, nobody, now);
     return attempt.decide(at(now));
 }
@@ -306,7 +301,7 @@ void engine::pause_or_finish(acquire_call& wanted, claim& attempt, time_point no
     const bool waits = again && !closing() && now < wanted.wait_until && !in_vain;
     if (waits && outage && now - wanted.began >= outage_report_after
         && !std::exchange(outage_reported_, true)) {
-        log_.waits_for_quorum(now);
+        log_outage(now);
     }
     const time_point due = waits ? retry_at(wanted, attempt, now) : forever;
     // Publish this rollback only if no later one will: the acquire ends, or its next attempt may be

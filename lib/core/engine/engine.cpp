@@ -131,8 +131,12 @@ time_point engine::next_due() const noexcept {
 
 void engine::time_passed(time_point now) {
     const std::size_t stepped = masters_.judge_steps(now);
-    if (stepped > 1) {
-        log_.clocks_stepped(stepped);
+    if (stepped > 1 && host_.logs(log_level::warning)) {
+        host_.log(
+            log_level::warning,
+            "the clocks of " + std::to_string(stepped)
+                + " masters seem to have been stepped at once: taken for a step of this machine's "
+                  "clock");
     }
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         voters_changed(masters_.time_passed(i, now), now);
@@ -289,9 +293,44 @@ void engine::decided(claim& one, steps what, time_point now) {
     }
 }
 
+// --- Reports
+
 metrics engine::count() const {
-    metrics out = core::count(counters_, claims_, rules_, masters_);
+    metrics out = counters_;
     out.waiting = acquires_.size();
+    claims_.for_each([&](const claim& one) {
+        out.held += one.is_held() ? 1U : 0U;
+        if (one.is_ending()) {
+            out.pending_removals += one.overdue();
+        }
+    });
+    for (std::size_t i = 0; i < size(); ++i) {
+        const master& one = masters_[i];
+        out.release_notifications += one.pushes->messages();
+        out.notification_connections += one.notifies() ? 1U : 0U;
+        out.subscriptions = std::max(out.subscriptions, one.pushes->watched());
+        out.masters.emplace_back(one.link->counters()).endpoint = rules_.names[i];
+    }
+    return out;
+}
+
+health engine::examine(time_point now) const {
+    health out;
+    out.ready = running() && ready();
+    out.admitted = masters_.admitted();
+    out.quorum = majority();
+    out.protocol = rules_.protocol;
+    out.quarantine_off = !rules_.quarantine;
+    out.key_prefix = rules_.key_prefix;
+    out.max_ttl = ttl_limit();
+    out.quarantine_time = std::chrono::ceil<std::chrono::milliseconds>(masters_.quarantine_time());
+    out.master_timeout = rules_.master_timeout;
+    for (std::size_t i = 0; i < size(); ++i) {
+        out.masters.push_back(masters_.health_of(i, now));
+    }
+    out.members = masters_.members().members;
+    out.generation = masters_.members().number;
+    out.change = masters_.change_text(now);
     return out;
 }
 

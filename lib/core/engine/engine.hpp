@@ -19,7 +19,6 @@
 #include "core/waiting/wait_queues.hpp"
 #include "engine_callbacks.hpp"
 #include "fair_queue.hpp"
-#include "masters_report.hpp"
 #include "queries.hpp"
 #include "slot_scans.hpp"
 
@@ -142,7 +141,7 @@ public:
 
     const settings& rules() const noexcept { return rules_; }
     metrics count() const;
-    health examine(time_point now) const { return core::examine(rules_, masters_, running(), now); }
+    health examine(time_point now) const;
     /// The longest ttl that this client may use. 0: not known yet.
     std::chrono::milliseconds ttl_limit() const { return masters_.ttl_limit(); }
     /// An argument was refused because of it: it may be longer by now.
@@ -159,7 +158,9 @@ private:
     void open(std::size_t master) override { host_.open(master); }
     void close(std::size_t master) override { host_.close(master); }
     void admission_changed(std::size_t master, time_point now) override;
-    void noted(std::size_t master, std::string_view text) override { log_.noted(master, text); }
+    void noted(std::size_t master, std::string_view text) override {
+        log(log_level::info, master, text);
+    }
     void clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) override;
     void publish_refused(std::size_t master, time_point now) override;
     void record_changes() override { wire_.flush(); }
@@ -210,6 +211,8 @@ private:
     }
 
     // masters_events.cpp
+    void log(log_level level, std::size_t master, std::string_view text) const;
+    void log_outage(time_point now) const;
     void members_changed(time_point now);
     void notifications_changed(time_point now);
     void introduce_all_again(time_point now);
@@ -229,11 +232,10 @@ private:
     bool on_wire(const claim& ended) const noexcept;
 
     // attempts.cpp: from its first command to its result
-    claim& new_claim();
     claim& make_claim(acquire_call& wanted, std::string_view token, time_point now);
     void try_it(acquire_call& wanted, time_point now, std::string_view token = {});
     void attach(acquire_call& wanted, std::string_view token, time_point now);
-    void vote_for_unasked(claim& attempt, counts_per<vote::duplicate> master_metrics::*counts);
+    void vote_for_unasked(claim& attempt);
     void ask(acquire_call& wanted, claim& attempt, std::size_t arbiter, time_point now);
     steps ask_others(claim& attempt, time_point now);
     void raise(claim& attempt, bool anew, time_point now);
@@ -316,7 +318,6 @@ private:
     fair_queue tickets_{tools_, *this};
     queries queries_{tools_};
     slot_scans scans_{tools_, *this};
-    master_log log_{tools_};
     removal_limits limits_;
     std::vector<handle<acquire_call>> finishing_; // failed acquires whose rollback is not sent yet
     std::size_t lost_ = 0;                        // lost leases that their holders have not ended

@@ -15,7 +15,11 @@ void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, tim
     }
     if (const auto change = masters_.clock_stepped(master, now)) {
         wire_.write_soon();
-        log_.clock_stepped(master, by);
+        const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(by);
+        log(log_level::warning,
+            master,
+            "its clock was stepped by " + std::to_string(ms.count())
+                + " ms, or this machine's was");
         voters_changed(*change, now);
     }
 }
@@ -48,7 +52,10 @@ void engine::voters_changed(const admission_change& change, time_point now) {
         if (!wrong::sent_in_quarantine && !one.admitted) {
             wire_.drop_unsent(i, now);
         }
-        log_.voter_changed(i, now);
+        const bool fault = one.otherwise == vote::duplicate || one.otherwise == vote::error;
+        log(fault ? log_level::warning : log_level::info,
+            i,
+            (one.admitted ? "admitted" : "does not vote: ") + masters_.why_not(i, now));
     }
     if (change.ready) {
         outage_reported_ = false;
@@ -86,8 +93,14 @@ void engine::members_changed(time_point now) {
             decided(*one, one->give_up_round(at(now)), now);
         }
     }
-    host_.members_changed(masters_.members());
-    log_.members_changed();
+    const generation& present = masters_.members();
+    host_.members_changed(present);
+    if (host_.logs(log_level::info)) {
+        host_.log(
+            log_level::info,
+            "members of the quorum, generation " + std::to_string(present.number) + ": "
+                + shown(present.members));
+    }
 }
 
 // Another client may have set a longer `max_ttl`.
@@ -116,10 +129,40 @@ void engine::look_at_limit(time_point now) {
     }
 }
 
+// --- The log
+
+void engine::log(log_level level, std::size_t master, std::string_view text) const {
+    if (host_.logs(level)) {
+        host_.log(level, (rules_.names[master] + ": ").append(text));
+    }
+}
+
+// An acquire has waited for some time, because too few masters vote.
+void engine::log_outage(time_point now) const {
+    if (!host_.logs(log_level::warning)) {
+        return;
+    }
+    std::string reasons;
+    for (std::size_t i = 0; i < size(); ++i) {
+        if (!masters_[i].admitted) {
+            add_item(reasons, rules_.names[i] + " (" + masters_.why_not(i, now) + ")");
+        }
+    }
+    host_.log(
+        log_level::warning,
+        "waiting for a quorum: " + std::to_string(masters_.admitted()) + " of "
+            + std::to_string(size()) + " masters vote, " + std::to_string(majority())
+            + " are needed" + (reasons.empty() ? "" : ": ") + reasons);
+}
+
 // --- Notifications
 
 void engine::publish_refused(std::size_t master, time_point now) {
-    log_.publish_refused(master);
+    log(log_level::warning,
+        master,
+        "PUBLISH is refused, so releases notify no waiter and waiters poll: "
+            + masters_[master].link->unpublished()
+            + "; the ACL must allow +publish and the channels &" + rules_.key_prefix + "*");
     notifications_changed(now);
 }
 

@@ -111,8 +111,6 @@ void query::decide(master_set members, std::size_t quorum) {
 void queries::ask(std::uint64_t cookie, std::string_view resource, time_point now) {
     wire_.flush(); // commands that were queued before must be executed first
     query& asked = queries_.create();
-    asked.wake.owner = timer_owner::query;
-    asked.wake.subject = asked.self.index;
     asked.cookie = cookie;
     asked.begin(masters_.size());
     std::string key;

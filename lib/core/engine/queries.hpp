@@ -22,7 +22,7 @@ namespace redlock::core {
 class query {
 public:
     handle<query> self;
-    timer wake;
+    timer wake{.owner = timer_owner::query};
     std::uint64_t cookie = 0; // identifies it for the host
     lock_status result;
     std::string fence_key; // the key of the readers is next to it

@@ -117,8 +117,6 @@ lock_status slot_scan::status(std::size_t quorum) {
 slot_scan& slot_scans::create(
     std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted, bool with_owners) {
     slot_scan& made = scans_.create();
-    made.wake.owner = timer_owner::slot_scan;
-    made.wake.subject = made.self.index;
     made.key = pool_key;
     made.begin(masters_.size(), masters_.majority(), slots, wanted, with_owners);
     return made;

@@ -30,7 +30,7 @@ public:
     static constexpr std::uint32_t slots_per_command = 512;
 
     handle<slot_scan> self;
-    timer wake;
+    timer wake{.owner = timer_owner::slot_scan};
     std::uint64_t cookie = 0;      // identifies a status query for the host
     handle<acquire_call> asked_by; // the acquire; none for a status query
     std::string key;               // of the pool

@@ -21,6 +21,9 @@
 
 namespace redlock::core {
 
+struct settings;
+class masters;
+
 /// The remaining time of a lease, if it is unknown.
 constexpr std::chrono::milliseconds lease_unknown{-1};
 
@@ -162,5 +165,9 @@ private:
 
     std::unique_ptr<detail[]> details_; // null, or one for each master
 };
+
+/// Describes votes as text.
+std::vector<master_vote>
+describe(const ballots& votes, const settings& rules, const masters& masters, time_point now);
 
 } // namespace redlock::core

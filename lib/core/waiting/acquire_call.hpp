@@ -50,7 +50,7 @@ struct acquire_call {
     /// \name Where it is
     /// \{
     phase stage = phase::attempting;
-    timer wake;
+    timer wake{.owner = timer_owner::acquire};
     wait_queue* queue = nullptr; // where it waits; null for an acquire that does not wait
     acquire_call* before = nullptr;
     acquire_call* behind = nullptr;

@@ -82,7 +82,7 @@ public:
     bool crowded = false; // several others waited at the last release, or one was faster since
     queue_ticket ticket;  // the ticket in the fair queue (`fairness::fifo`)
     bool lingers = false; // it is empty, and stays subscribed for its next waiter
-    timer wake;           // the end of that, once the lock was released
+    timer wake{.owner = timer_owner::wait_queue}; // the end of that, once the lock was released
 
     bool empty() const noexcept { return length_ == 0; }
     std::size_t length() const noexcept { return length_; } // with the front

@@ -38,8 +38,6 @@ public:
         wait_queue& made = pool_.create();
         made.form = form;
         made.key = key;
-        made.wake.owner = timer_owner::wait_queue;
-        made.wake.subject = made.self.index;
         if (form == lock_form::shared) {
             return made; // readers do not wait for each other: each has its own queue
         }
