@@ -45,7 +45,7 @@ void check_plausible(const core::answer& said, const reply& got, command_variant
 }
 
 void check_acquire(const reply& got, command_variant how) {
-    const core::answer said = core::read_acquire(got, how);
+    const core::answer said = core::read_answer(core::command_kind::acquire, got, how);
     check_plausible(said, got, how);
     if (how == command_variant::native) {
         const bool ok = got.type == reply_type::status && got.text == "OK";
@@ -61,14 +61,14 @@ void check_acquire(const reply& got, command_variant how) {
 }
 
 void check_raise(const reply& got, command_variant how) {
-    const core::answer said = core::read_raise(got, how);
+    const core::answer said = core::read_answer(core::command_kind::raise, got, how);
     check_plausible(said, got, how);
     const bool granted = status_of(got) == 1 && is_counter(got);
     require((said.said == vote::granted) == granted, "a raise is granted by 1");
 }
 
 void check_remove(const reply& got, command_variant how) {
-    const core::answer said = core::read_remove(got, how);
+    const core::answer said = core::read_answer(core::command_kind::remove, got, how);
     check_plausible(said, got, how);
     const auto status = status_of(got);
     require((said.said == vote::granted) == (status == 1), "a removal is granted by 1");
@@ -76,7 +76,7 @@ void check_remove(const reply& got, command_variant how) {
 }
 
 void check_extend(const reply& got, command_variant how) {
-    const core::answer said = core::read_extend(got, how);
+    const core::answer said = core::read_answer(core::command_kind::extend, got, how);
     check_plausible(said, got, how);
     const auto status = status_of(got);
     const bool done = status == 1 || status == 2;

@@ -14,6 +14,15 @@ constexpr command_kind acquires = command_kind::acquire;
 constexpr command_kind removes = command_kind::remove;
 constexpr command_kind extends = command_kind::extend;
 
+template <command_kind kind>
+answer read(const reply& got, command_variant how) noexcept {
+    return read_answer(kind, got, how);
+}
+constexpr auto* read_acquire = read<command_kind::acquire>;
+constexpr auto* read_raise = read<command_kind::raise>;
+constexpr auto* read_remove = read<command_kind::remove>;
+constexpr auto* read_extend = read<command_kind::extend>;
+
 // "1 0 'ERR why' [1 2] nil": an array. A word that begins with its type is a reply by itself.
 std::string in_bytes(std::string_view words) {
     const bool negative = words.starts_with('-') && words.find_first_of("0123456789") == 1;

@@ -42,8 +42,6 @@ vote compared(std::int64_t status) noexcept {
                           : vote::error;
 }
 
-} // namespace
-
 answer read_error(std::string_view error, command_variant how) noexcept {
     // A key of another type with the lock's name belongs to another owner.
     if (error.find("WRONGTYPE") != std::string_view::npos) {
@@ -54,30 +52,16 @@ answer read_error(std::string_view error, command_variant how) noexcept {
                     && (error.starts_with("NOSCRIPT") || refuses_command(error))};
 }
 
-std::optional<std::chrono::milliseconds> lease_left(std::int64_t pttl) noexcept {
-    if (pttl < 0) {
-        return std::nullopt;
-    }
-    return std::chrono::ceil<std::chrono::milliseconds>(
-        rest_of(std::min<std::int64_t>(pttl, 1'000'000'000'000) * 1000));
+answer of_set(const reply& got) noexcept {
+    return {
+        .said = got.is_ok()                   ? vote::granted
+                : got.type != reply_type::nil ? vote::error
+                : wrong::busy_counted         ? vote::granted
+                                              : vote::held};
 }
 
-answer read_acquire(const reply& got, command_variant how) noexcept {
-    if (got.is_error()) {
-        return how == command_variant::native ? answer{} : read_error(got.text, how);
-    }
-    if (how == command_variant::native) { // SET
-        return {
-            .said = got.is_ok() ? vote::granted
-                    : got.type != reply_type::nil
-                        ? vote::error
-                        : (wrong::busy_counted ? vote::granted : vote::held)};
-    }
-    const auto said = read_triple(got);
-    if (!said) {
-        return {};
-    }
-    const auto [status, value, server_us] = *said;
+answer of_acquire(const triple& said) noexcept {
+    const auto [status, value, server_us] = said;
     const bool granted = status == 1 && value >= 0 && value < exact_max;
     const bool quarantined = status == -2 || status == -4;
     const auto rest = quarantined ? rest_of(value) : std::chrono::microseconds(0);
@@ -96,44 +80,19 @@ answer read_acquire(const reply& got, command_variant how) noexcept {
         .server_us = server_us};
 }
 
-answer read_raise(const reply& got, command_variant how) noexcept {
-    if (got.is_error()) {
-        return read_error(got.text, how);
-    }
-    const auto said = read_triple(got);
-    if (!said || said->value < 0 || said->value > exact_max || said->status < 0
-        || said->status > 1) {
+answer of_raise(const triple& said) noexcept {
+    if (said.value < 0 || said.value > exact_max || said.status < 0 || said.status > 1) {
         return {};
     }
     return {
-        .said = said->status == 1  ? vote::granted
-                : said->value == 0 ? vote::owned_by_other
-                                   : vote::held,
-        .counter = static_cast<std::uint64_t>(said->value)};
+        .said = said.status == 1  ? vote::granted
+                : said.value == 0 ? vote::owned_by_other
+                                  : vote::held,
+        .counter = static_cast<std::uint64_t>(said.value)};
 }
 
-answer read_remove(const reply& got, command_variant how) noexcept {
-    if (got.is_error()) {
-        return read_error(got.text, how);
-    }
-    if (const auto said = read_triple(got)) {
-        return {
-            .said = compared(said->status),
-            .unpublished = said->value == 1,
-            .server_us = said->server_us};
-    }
-    return {};
-}
-
-answer read_extend(const reply& got, command_variant how) noexcept {
-    if (got.is_error()) {
-        return read_error(got.text, how);
-    }
-    const auto said = read_triple(got);
-    if (!said) {
-        return {};
-    }
-    const auto [status, value, server_us] = *said;
+answer of_extend(const triple& said) noexcept {
+    const auto [status, value, server_us] = said;
     const bool extended = status == 1 || status == 2;
     return {
         .said = extended                       ? vote::granted
@@ -149,18 +108,54 @@ answer read_extend(const reply& got, command_variant how) noexcept {
         .server_us = server_us};
 }
 
-answer read_ticket(const reply& got, command_variant how) noexcept {
-    if (got.is_error()) {
-        return read_error(got.text, how);
-    }
-    const auto said = read_triple(got);
-    if (!said || said->status < 0 || said->status > 1) {
+// The third number is the rank.
+answer of_ticket(const triple& said) noexcept {
+    if (said.status < 0 || said.status > 1) {
         return {};
     }
     return {
-        .said = said->status == 1 ? vote::granted : vote::held,
-        .left = lease_left(said->value),
-        .counter = static_cast<std::uint64_t>(said->server_us)};
+        .said = said.status == 1 ? vote::granted : vote::held,
+        .left = lease_left(said.value),
+        .counter = static_cast<std::uint64_t>(said.server_us)};
+}
+
+} // namespace
+
+std::optional<std::chrono::milliseconds> lease_left(std::int64_t pttl) noexcept {
+    if (pttl < 0) {
+        return std::nullopt;
+    }
+    return std::chrono::ceil<std::chrono::milliseconds>(
+        rest_of(std::min<std::int64_t>(pttl, 1'000'000'000'000) * 1000));
+}
+
+answer read_answer(command_kind kind, const reply& got, command_variant how) noexcept {
+    if (kind == command_kind::acquire && how == command_variant::native) {
+        return of_set(got);
+    }
+    if (got.is_error()) {
+        return read_error(got.text, how);
+    }
+    const std::optional<triple> said = read_triple(got);
+    if (!said) {
+        return {};
+    }
+    switch (kind) {
+    case command_kind::acquire:
+        return of_acquire(*said);
+    case command_kind::raise:
+        return of_raise(*said);
+    case command_kind::remove:
+        return {
+            .said = compared(said->status),
+            .unpublished = said->value == 1,
+            .server_us = said->server_us};
+    case command_kind::take_ticket:
+    case command_kind::leave_queue:
+        return of_ticket(*said);
+    default: // extend, heal
+        return of_extend(*said);
+    }
 }
 
 std::optional<std::chrono::milliseconds> read_lease_left(const reply& got) noexcept {
@@ -237,9 +232,7 @@ frame_answers::frame_answers(
     }
     forgot_ = kind == command_kind::extend && got.elements[0].integer == 2;
     if (got.elements[0].integer != 1 && !forgot_) {
-        call_ = kind == command_kind::remove    ? answer{}
-                : kind == command_kind::acquire ? read_acquire(got, how)
-                                                : read_extend(got, how);
+        call_ = kind == command_kind::remove ? answer{} : read_answer(kind, got, how);
         const bool another_record = call_.forgot && call_.said == vote::error;
         if (!call_.late && !another_record && call_.said != vote::quarantined) {
             call_ = {};

@@ -35,22 +35,14 @@ struct answer {
 /// \{
 /// Lua numbers are exact below this; a larger token or clock is an invalid reply.
 constexpr std::int64_t exact_max = (std::int64_t{1} << 53) - 1;
-answer read_error(std::string_view error, command_variant how) noexcept;
 /// The holder's lease, as PTTL reports it. Empty if it reports none.
 std::optional<std::chrono::milliseconds> lease_left(std::int64_t pttl) noexcept;
 /// \}
 
-/// \name Decodes a reply to a command for a lock
-/// The layout of the reply shows whether it is plain or guarded.
-/// \{
-answer read_acquire(const reply& got, command_variant how) noexcept;
-answer read_raise(const reply& got, command_variant how) noexcept;
-answer read_remove(const reply& got, command_variant how) noexcept;
-answer read_extend(const reply& got, command_variant how) noexcept;
-/// Granted: this client may send its attempt. Held: it has to wait; `counter` others are before it,
-/// and nothing changes by itself before `left` has passed.
-answer read_ticket(const reply& got, command_variant how) noexcept;
-/// \}
+/// Decodes a reply to a command for a lock, or for a ticket. A ticket is granted: this client may
+/// send its attempt. Held: it has to wait; `counter` others are before it, and nothing changes by
+/// itself before `left` has passed.
+answer read_answer(command_kind kind, const reply& got, command_variant how) noexcept;
 
 /// The remaining lease in a reply to PTTL; 0 if there is no key. Empty if the reply contains no
 /// lease.

@@ -69,8 +69,9 @@ void fair_queue::call(
 
 fair_queue::meaning
 fair_queue::answered(wait_queue* waiters, const arrival& at, const reply* answered) {
-    const answer got = answered != nullptr ? read_ticket(*answered, at.command.how) : answer{};
+    answer got;
     if (answered != nullptr) {
+        got = read_answer(at.command.kind, *answered, at.command.how);
         masters_[at.master].link->learn(at.command, *answered, got);
     }
     if (at.command.kind == command_kind::leave_queue) {

@@ -101,7 +101,7 @@ void wire::set_replied(const arrival& at, const frame& what, const reply& answer
         certified(at, what, answered);
         return;
     }
-    const answer got = read_acquire(answered, command_variant::native);
+    const answer got = read_answer(command_kind::acquire, answered, command_variant::native);
     sets_replied(at, what, place_of(what, place), got, answered.error());
 }
 

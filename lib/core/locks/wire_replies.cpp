@@ -10,19 +10,6 @@ namespace redlock::core {
 
 namespace {
 
-answer read(const sent_command& command, const reply& got) noexcept {
-    switch (command.kind) {
-    case command_kind::acquire:
-        return read_acquire(got, command.how);
-    case command_kind::raise:
-        return read_raise(got, command.how);
-    case command_kind::remove:
-        return read_remove(got, command.how);
-    default: // extend, heal
-        return read_extend(got, command.how);
-    }
-}
-
 // A cluster node refuses keys in different hash slots. Adds the keys and the remedy to the error.
 std::string text_of_error(const claim& owner, std::string_view error) {
     if (error.empty()) {
@@ -64,7 +51,7 @@ void wire::replied(const arrival& at, const reply* got) {
     claim* const owner =
         claims_.find(at.command.subject.to<claim>()); // null: nothing is pending for it
     if (got != nullptr) {
-        const answer meaning = read(at.command, *got);
+        const answer meaning = read_answer(at.command.kind, *got, at.command.how);
         note_server(at, *got, meaning);
         if (owner != nullptr) {
             claim_replied(*owner, at, meaning, got->error());
