@@ -246,7 +246,9 @@ TEST_CASE("a script for several locks is learned for each kind of call by itself
             const frame_answers all(answered, kind, how, false, locks);
             it.link.learn(command, answered, all.call());
         };
-        const auto said_by = [&](command_kind one) { return it.link.commands().of_frame(one); };
+        const auto said_by = [&](command_kind one) {
+            return it.link.commands().of(lock_form::exclusive, one, true);
+        };
         CHECK(said_by(kind) == command_variant::eval);
         learn(command_variant::eval, "READONLY You can't write against a read only replica.");
         CHECK(said_by(kind) == command_variant::eval);

@@ -60,33 +60,26 @@ inline constexpr std::size_t release_name_size = 16;
 struct server_capabilities {
     bool evalsha = true;
 
-    /// The variant of a script.
-    command_variant of(lock_form form, command_kind kind) const noexcept {
-        return variant(place(form, kind));
+    /// The variant of a script. `in_frame`: for several exclusive locks in one call. A script is
+    /// sent whole unless the server is known to have it: a removal must work even if this client is
+    /// gone when NOSCRIPT would arrive.
+    command_variant of(lock_form form, command_kind kind, bool in_frame = false) const noexcept {
+        return evalsha && known_[place(form, kind, in_frame)] ? command_variant::evalsha
+                                                              : command_variant::eval;
     }
-    /// The variant of a script for several exclusive locks in one call: `kind` is acquire, remove
-    /// or extend.
-    command_variant of_frame(command_kind kind) const noexcept { return variant(frame(kind)); }
-
-    void learn(lock_form form, command_kind kind, bool known) { known_[place(form, kind)] = known; }
-    void learn_frame(command_kind kind, bool known) { known_[frame(kind)] = known; }
+    void learn(lock_form form, command_kind kind, bool in_frame, bool known) {
+        known_[place(form, kind, in_frame)] = known;
+    }
 
     friend bool operator==(const server_capabilities&, const server_capabilities&) = default;
 
 private:
     static constexpr std::size_t row = 32; // more than there are kinds
 
-    static std::size_t place(lock_form form, command_kind kind) noexcept {
+    static std::size_t place(lock_form form, command_kind kind, bool in_frame) noexcept {
         const lock_form of = has_own_script(form, kind) ? form : lock_form::exclusive;
-        return row * static_cast<std::size_t>(of) + static_cast<std::size_t>(kind);
-    }
-    static std::size_t frame(command_kind kind) noexcept {
-        return row * lock_forms + static_cast<std::size_t>(kind);
-    }
-    // A script is sent whole unless the server is known to have it: a removal must work even if
-    // this client is gone when NOSCRIPT would arrive.
-    command_variant variant(std::size_t script) const noexcept {
-        return evalsha && known_[script] ? command_variant::evalsha : command_variant::eval;
+        return row * (in_frame ? lock_forms : static_cast<std::size_t>(of))
+               + static_cast<std::size_t>(kind);
     }
 
     std::bitset<row*(lock_forms + 1)> known_; // the scripts that the server has

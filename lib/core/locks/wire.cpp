@@ -287,8 +287,9 @@ void wire::send_frame(const frame& what) {
     std::array<std::uint64_t, masters_max> marks{};
     for (const std::size_t i : each_of(what.to)) {
         connection& link = *masters_[i].link;
-        const command_variant how =
-            what.native ? command_variant::native : link.commands().of_frame(what.kind);
+        const command_variant how = what.native
+                                        ? command_variant::native
+                                        : link.commands().of(lock_form::exclusive, what.kind, true);
         if (common == 0 || how != said) { // nearly always the same for all masters
             call_.clear();
             frames_.write(call_, what, how, record, first);

@@ -228,10 +228,8 @@ void connection::learn(
     const bool missing = meaning.use_eval && got.text.starts_with("NOSCRIPT");
     const bool executed =
         !got.is_error() && (command.in_frame || command.how == command_variant::eval);
-    if (command.in_frame && (executed || missing)) {
-        commands.learn_frame(command.kind, executed);
-    } else if (executed || missing) {
-        commands.learn(command.form, command.kind, executed);
+    if (executed || missing) {
+        commands.learn(command.form, command.kind, command.in_frame, executed);
     } else if (meaning.use_eval && !(command.in_frame && meaning.for_one)) {
         commands.evalsha = false;
     }
