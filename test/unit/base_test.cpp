@@ -3,7 +3,7 @@
 #include "core/base/backoff.hpp"
 #include "core/base/ring_buffer.hpp"
 #include "core/base/validity.hpp"
-#include "core/bytes/sha1.hpp"
+#include "core/bytes/scripts.hpp"
 #include "support/test.hpp"
 
 #include <limits>

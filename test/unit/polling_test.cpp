@@ -1,7 +1,7 @@
 // The promise to a waiter: with a majority admitted, and without an order of arrival, an attempt on
 // all masters begins within 2 s while the lock is free, whatever became of the notifications.
 
-#include "core/base/polling.hpp"
+#include "core/base/backoff.hpp"
 #include "core/bytes/form_scripts.hpp"
 #include "core/bytes/guarded_scripts.hpp"
 #include "core/bytes/scripts.hpp"

@@ -1,6 +1,6 @@
 #include "lua_machine.hpp"
 
-#include "core/bytes/sha1.hpp"
+#include "core/bytes/scripts.hpp"
 
 #include <cstdio>
 #include <lua.hpp>

@@ -1,5 +1,6 @@
 // A hash that is the same in every process, for decisions on which processes agree without
-// communication. Not for secrets.
+// communication. Not for secrets. And random bytes as text, so that a token can be passed to a
+// script or a person.
 
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -60,6 +62,23 @@ inline std::string digest_of(std::string_view token) {
         std::to_chars(digits.data(), digits.data() + digits.size(), hash_of(token), 16).ptr;
     const auto length = static_cast<std::size_t>(end - digits.data());
     return std::string(digits.size() - length, '0').append(digits.data(), length);
+}
+
+// The two digits of each byte.
+inline constexpr auto hex_digits = [] {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::array<std::array<char, 2>, 256> pairs{};
+    for (std::size_t byte = 0; byte < pairs.size(); ++byte) {
+        pairs[byte] = {digits[byte >> 4U], digits[byte & 15U]};
+    }
+    return pairs;
+}();
+
+/// Writes two digits for each byte.
+inline void write_hex(std::span<const unsigned char> bytes, std::span<char> out) noexcept {
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        std::memcpy(&out[2 * i], hex_digits[bytes[i]].data(), 2);
+    }
 }
 
 } // namespace redlock::core

@@ -1,6 +1,5 @@
 #include "command.hpp"
 
-#include "command_parts.hpp"
 #include "core/base/decisions.hpp"
 #include "form_scripts.hpp"
 #include "guarded_scripts.hpp"

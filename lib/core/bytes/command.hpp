@@ -7,8 +7,10 @@
 
 #include "append_command.hpp"
 #include "form.hpp"
+#include "scripts.hpp"
 
 #include <bitset>
+#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -148,5 +150,30 @@ struct form_command {
 };
 
 void append_form_command(std::string& out, const form_command& what);
+
+/// A number as an argument.
+class decimal {
+public:
+    template <typename Integer>
+    explicit decimal(Integer value) noexcept
+        : size_(static_cast<std::size_t>(
+            std::to_chars(text_, text_ + sizeof text_, value).ptr - text_)) {}
+    // NOLINTNEXTLINE(google-explicit-constructor): it is an argument like the others
+    operator std::string_view() const noexcept { return {text_, size_}; }
+
+private:
+    char text_[24];
+    std::size_t size_;
+};
+
+/// \name The two words that begin the call of a script
+/// \{
+inline std::string_view verb(command_variant how) noexcept {
+    return how == command_variant::evalsha ? "EVALSHA" : "EVAL";
+}
+inline std::string_view body(command_variant how, const script& what) noexcept {
+    return how == command_variant::evalsha ? what.sha1 : what.text;
+}
+/// \}
 
 } // namespace redlock::core

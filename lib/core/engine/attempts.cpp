@@ -2,7 +2,7 @@
 // acquire.
 
 #include "core/base/decisions.hpp"
-#include "core/base/hex.hpp"
+#include "core/base/hash.hpp"
 #include "core/base/histogram_access.hpp"
 #include "core/bytes/keys.hpp"
 #include "core/masters/reasons.hpp"

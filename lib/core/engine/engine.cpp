@@ -245,7 +245,7 @@ void engine::answered(claim& owner, const arrival& at, const answer& got) {
     }
 }
 
-// Where the decisions of a claim become actions, but for those of its removal (removals.cpp).
+// Where the decisions of a claim become actions, but for those of its removal (releases.cpp).
 void engine::decided(claim& one, steps what, time_point now) {
     if (has(what, steps::ask_others)) {
         what = ask_others(one, now);

@@ -244,7 +244,7 @@ private:
     void pause_or_finish(acquire_call& wanted, claim& attempt, time_point now);
     void count_for_newer(const claim& ended, const arrival& at, const answer& got);
 
-    // slots.cpp: an acquire of slots of a pool
+    // and of slots of a pool
     void start_scan(acquire_call& wanted, time_point now);
     void end_scan(acquire_call& wanted);
     void slots_found(acquire_call& wanted, slot_scan& asking, time_point now);
@@ -263,7 +263,7 @@ private:
     void end_lost(claim& lease, time_point now);
     void end_late(claim& lease, time_point now);
 
-    // removals.cpp: what must be removed from the masters
+    // releases.cpp: what must be removed from the masters
     void remove(claim& ended, time_point now);
     void send_removal(claim& ended, master_set to, time_point now);
     void send_pending(std::size_t master, time_point now);

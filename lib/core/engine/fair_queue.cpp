@@ -1,7 +1,7 @@
 #include "fair_queue.hpp"
 
-#include "core/base/hex.hpp"
-#include "core/bytes/command_parts.hpp"
+#include "core/base/hash.hpp"
+#include "core/bytes/command.hpp"
 #include "core/bytes/fair_queue_scripts.hpp"
 #include "core/bytes/keys.hpp"
 

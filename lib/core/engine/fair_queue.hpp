@@ -11,7 +11,7 @@
 #include "core/bytes/answer.hpp"
 #include "core/bytes/scripts.hpp"
 #include "core/waiting/wait_queue.hpp"
-#include "tools.hpp"
+#include "engine_callbacks.hpp"
 
 #include <cstddef>
 #include <string_view>

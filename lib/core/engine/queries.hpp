@@ -5,7 +5,7 @@
 #include "core/base/validity.hpp"
 #include "core/bytes/command.hpp"
 #include "core/bytes/resp.hpp"
-#include "tools.hpp"
+#include "engine_callbacks.hpp"
 
 #include <redlock/diagnostics.hpp>
 

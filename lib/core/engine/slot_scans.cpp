@@ -1,6 +1,6 @@
 #include "slot_scans.hpp"
 
-#include "core/bytes/command_parts.hpp"
+#include "core/bytes/command.hpp"
 #include "core/bytes/keys.hpp"
 #include "core/bytes/scripts.hpp"
 

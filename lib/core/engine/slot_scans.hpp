@@ -8,7 +8,7 @@
 #include "core/bytes/resp.hpp"
 #include "core/locks/ballots.hpp"
 #include "core/waiting/acquire_call.hpp"
-#include "tools.hpp"
+#include "engine_callbacks.hpp"
 
 #include <algorithm>
 #include <chrono>

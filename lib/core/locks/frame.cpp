@@ -1,6 +1,6 @@
 #include "frame.hpp"
 
-#include "core/bytes/command_parts.hpp"
+#include "core/bytes/command.hpp"
 #include "core/bytes/guarded_scripts.hpp"
 #include "core/bytes/scripts.hpp"
 

@@ -3,8 +3,8 @@
 
 #include "connection.hpp"
 #include "core/base/decisions.hpp"
-#include "core/base/hex.hpp"
-#include "core/bytes/command_parts.hpp"
+#include "core/base/hash.hpp"
+#include "core/bytes/command.hpp"
 #include "core/bytes/guarded_scripts.hpp"
 #include "reasons.hpp"
 

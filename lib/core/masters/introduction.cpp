@@ -2,7 +2,7 @@
 
 #include "connection.hpp"
 #include "core/base/decisions.hpp"
-#include "core/bytes/command_parts.hpp"
+#include "core/bytes/command.hpp"
 #include "login.hpp"
 #include "reasons.hpp"
 

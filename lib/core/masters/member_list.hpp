@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include "core/base/hex.hpp"
+#include "core/base/hash.hpp"
 
 #include <algorithm>
 #include <chrono>
