@@ -48,19 +48,19 @@ void connection::opened(time_point now) {
         send(scratch_, {.kind = command_kind::authenticate}, now);
     }
     if (mine.database != 0) {
-        say(command_kind::select, {"SELECT", std::to_string(mine.database)}, now);
+        say({.kind = command_kind::select}, {"SELECT", std::to_string(mine.database)}, now);
     }
     if (!mine.client_name.empty()) {
-        say(command_kind::name_client, {"CLIENT", "SETNAME", mine.client_name}, now);
+        say({.kind = command_kind::name_client}, {"CLIENT", "SETNAME", mine.client_name}, now);
     }
     ask_for_info(false, now);
 }
 
 void connection::say(
-    command_kind kind, std::initializer_list<std::string_view> arguments, time_point now) {
+    const sent_command& what, std::initializer_list<std::string_view> words, time_point now) {
     scratch_.clear();
-    append_command(scratch_, arguments);
-    send(scratch_, {.kind = kind}, now);
+    append_command(scratch_, words);
+    send(scratch_, what, now);
 }
 
 void connection::closed(std::string_view why, time_point now) {
@@ -283,7 +283,7 @@ void connection::time_passed(time_point now) {
         } else if (in_flight_.empty() && rules_.guarded()) {
             ask_for_clock_and_record(now);
         } else if (in_flight_.empty()) {
-            say(command_kind::ping, {"PING"}, now);
+            say({.kind = command_kind::ping}, {"PING"}, now);
         }
         break;
     }

@@ -250,6 +250,9 @@ public:
     master_metrics& counters() noexcept { return counters_; }
 
 private:
+    /// Value of `sent_command::epoch` for a handshake that only looks at the memory record.
+    static constexpr std::uint16_t only_looks = 2;
+
     struct in_flight {
         sent_command what;
         time_point sent;
@@ -274,7 +277,6 @@ private:
     }
     bool is_unchanged(const server_info& seen, time_point now) const;
     void introduced(const in_flight& command, const reply& info, time_point now);
-    void send_look(time_point now);
     void looked(const in_flight& command, const reply& got, time_point now);
     bool needs_handshake(const reply& seen) const;
     void send_handshake(bool fit, time_point now);
@@ -286,7 +288,8 @@ private:
     time_point known_since(const server_info& next, time_point now);
     void learn_clock_enough(time_point now);
     void introduction_done(time_point now);
-    void say(command_kind kind, std::initializer_list<std::string_view> arguments, time_point now);
+    void
+    say(const sent_command& what, std::initializer_list<std::string_view> words, time_point now);
     void silence_changed(time_point now);
     /// Whether the end of the quarantine, at `votes_from`, must be confirmed by a handshake.
     bool confirms_soon() const noexcept {

@@ -15,9 +15,8 @@ namespace redlock::core {
 
 namespace {
 
-// Values of `sent_command::epoch`: a handshake that starts a new memory record, and a look.
+// Value of `sent_command::epoch` for a handshake that starts a new memory record.
 constexpr std::uint16_t restarts_memory = 1;
-constexpr std::uint16_t only_looks = 2;
 
 // A word of a memory record. The second is its server, and its list of members if that has changed.
 std::string_view record_word(std::string_view record, int place) noexcept {
@@ -28,15 +27,6 @@ std::string_view record_word(std::string_view record, int place) noexcept {
 }
 
 } // namespace
-
-// Follows INFO at once. Most often the record is as a handshake would leave it, and a round trip is
-// saved.
-void connection::send_look(time_point now) {
-    const std::uint32_t look = members_.look();
-    scratch_.clear();
-    append_command(scratch_, {"EVAL", guarded_look.text, "1", rules_.record_key});
-    send(scratch_, {.kind = command_kind::handshake, .epoch = only_looks, .record = look}, now);
-}
 
 void connection::looked(const in_flight& command, const reply& got, time_point now) {
     if (command.what.epoch != only_looks) {

@@ -2,7 +2,7 @@
 
 #include "connection.hpp"
 #include "core/base/decisions.hpp"
-#include "core/bytes/command.hpp"
+#include "core/bytes/guarded_scripts.hpp"
 #include "login.hpp"
 #include "reasons.hpp"
 
@@ -79,14 +79,15 @@ std::chrono::milliseconds connection::fitness_interval() const noexcept {
 void connection::ask_for_info(bool checks, time_point now) {
     fitness_due_ = later(now, fitness_interval());
     if (!rules_.guarded()) { // with the guarded protocol, the handshake is a script
-        say(command_kind::try_script, {"EVAL", "return 1", "0"}, now);
+        say({.kind = command_kind::try_script}, {"EVAL", "return 1", "0"}, now);
     }
-    scratch_.clear();
-    append_command(scratch_, {"INFO"});
     const std::uint16_t epoch = checks ? checks_fitness : std::uint16_t{0};
-    send(scratch_, {.kind = command_kind::introduce, .epoch = epoch}, now);
+    say({.kind = command_kind::introduce, .epoch = epoch}, {"INFO"}, now);
+    // Most often the record is as a handshake would leave it, and a round trip is saved.
     if (rules_.guarded() && !checks) {
-        send_look(now);
+        say({.kind = command_kind::handshake, .epoch = only_looks, .record = members_.look()},
+            {"EVAL", guarded_look.text, "1", rules_.record_key},
+            now);
     }
 }
 
@@ -256,15 +257,15 @@ void connection::introduce_again(time_point now) {
 }
 
 void connection::ask_for_clock(time_point now) {
-    say(command_kind::read_clock, {"TIME"}, now);
+    say({.kind = command_kind::read_clock}, {"TIME"}, now);
 }
 
 // The bounds on its clock widen while no command is sent, and its record may change.
 void connection::ask_for_clock_and_record(time_point now) {
     ask_for_clock(now);
-    scratch_.clear();
-    append_certificate(scratch_);
-    send(scratch_, {.kind = command_kind::read_record, .record = record_number_}, now);
+    say({.kind = command_kind::read_record, .record = record_number_},
+        {"GET", rules_.record_key},
+        now);
 }
 
 } // namespace redlock::core

@@ -295,18 +295,6 @@ std::size_t masters::judge_steps(time_point now) {
     return stepped;
 }
 
-void masters::watch(std::string_view channel, time_point now) {
-    for (master& one : members_) {
-        one.pushes->watch(channel, now);
-    }
-}
-
-void masters::unwatch(std::string_view channel, time_point now) {
-    for (master& one : members_) {
-        one.pushes->unwatch(channel, now);
-    }
-}
-
 std::size_t masters::arbiter_of(std::uint64_t hash_of_key) const noexcept {
     std::size_t best = nobody;
     std::uint64_t highest = 0;

@@ -177,9 +177,6 @@ public:
 
     /// \name Release notifications
     /// \{
-    /// Call `refresh_due` after `watch` and `unwatch`.
-    void watch(std::string_view channel, time_point now);
-    void unwatch(std::string_view channel, time_point now);
     /// Whether a majority can notify: then each release reaches this client at least once.
     bool notified_by_quorum() const noexcept {
         return static_cast<std::size_t>(std::ranges::count_if(members_, &master::notifies))

@@ -57,13 +57,17 @@ void wait_queues::unwatch(wait_queue& waiters, time_point now) {
 void wait_queues::unsubscribe_if_unused(std::string_view lock_key, time_point now) {
     if (waiting_for(lock_key).empty() && !has_listener(lock_key)) {
         assign_channel(channel_, lock_key);
-        masters_.unwatch(channel_, now);
+        for (master& one : masters_) {
+            one.pushes->unwatch(channel_, now);
+        }
     }
 }
 
 void wait_queues::subscribe(std::string_view lock_key, time_point now) {
     assign_channel(channel_, lock_key);
-    masters_.watch(channel_, now); // repeated calls for one channel have no effect
+    for (master& one : masters_) {
+        one.pushes->watch(channel_, now); // repeated calls for one channel have no effect
+    }
     masters_.refresh_due();
 }
 
