@@ -63,15 +63,10 @@ void engine::name_keys(acquire_call& wanted, const acquire_request& request) con
 }
 
 void engine::act(acquire_call& wanted, next_step next, time_point now) {
-    switch (next) {
-    case next_step::ask:
+    if (next == next_step::ask) {
         try_it(wanted, now);
-        break;
-    case next_step::wait:
-        break;
-    case next_step::time_out:
+    } else if (next == next_step::time_out) {
         time_out(wanted, now);
-        break;
     }
 }
 
@@ -110,12 +105,7 @@ void engine::acquire_due(acquire_call& wanted, time_point now) {
     // The wait ends during an attempt. An earlier complete result is more useful than incomplete
     // votes.
     if (has(what, steps::failed) && attempt.why() == errc::wait_timed_out && wanted.outcome) {
-        attempt.announce();
-        if (attempt.form() == lock_form::announced) {
-            attempt.drop_intent();
-            wanted.intent = 0;
-        }
-        remove(attempt, now);
+        roll_back(wanted, attempt, true, now);
         finish(wanted, now);
     } else {
         decided(attempt, what, now);
@@ -329,8 +319,7 @@ bool engine::try_next_slot(acquire_call& wanted, claim& attempt, time_point now)
             && wanted.wait_until <= later(now, 2 * masters_.retry_floor()))) {
         return false;
     }
-    attempt.announce();
-    remove(attempt, now);
+    roll_back(wanted, attempt, false, now);
     // Another client tries the same slots: from now on the arbiter is asked first, and decides
     // between the two.
     wanted.ask_arbiter = true;

@@ -285,6 +285,20 @@ void engine::fail(acquire_call& wanted, claim& attempt, std::optional<errc> why,
     finish(wanted, now);
 }
 
+// `last`: no attempt of the acquire follows. A rollback is published only if no later one will be:
+// it is the last one, or the next attempt may be on another slot. Waiters may have been refused
+// because of its keys.
+void engine::roll_back(acquire_call& wanted, claim& attempt, bool last, time_point now) {
+    if (last || attempt.is_slot()) {
+        attempt.announce();
+    }
+    if (last && attempt.form() == lock_form::announced) {
+        attempt.drop_intent();
+        wanted.intent = 0;
+    }
+    remove(attempt, now);
+}
+
 // After an attempt: rolls it back, then pauses or ends the acquire.
 void engine::pause_or_finish(acquire_call& wanted, claim& attempt, time_point now) {
     if (wanted.search && try_next_slot(wanted, attempt, now)) {
@@ -304,17 +318,7 @@ void engine::pause_or_finish(acquire_call& wanted, claim& attempt, time_point no
         log_outage(now);
     }
     const time_point due = waits ? retry_at(wanted, attempt, now) : forever;
-    // Publish this rollback only if no later one will: the acquire ends, or its next attempt may be
-    // on another slot. Waiters may have been refused because of its keys.
-    const bool leaves = !waits || attempt.is_slot();
-    if (leaves) {
-        attempt.announce();
-    }
-    if (!waits && attempt.form() == lock_form::announced) {
-        attempt.drop_intent();
-        wanted.intent = 0;
-    }
-    remove(attempt, now);
+    roll_back(wanted, attempt, !waits, now);
     if (waits) {
         pause(wanted, due, now);
     } else {

@@ -241,6 +241,7 @@ private:
     void raise(claim& attempt, bool anew, time_point now);
     void win(acquire_call& wanted, claim& attempt, time_point now);
     void fail(acquire_call& wanted, claim& attempt, std::optional<errc> why, time_point now);
+    void roll_back(acquire_call& wanted, claim& attempt, bool last, time_point now);
     void pause_or_finish(acquire_call& wanted, claim& attempt, time_point now);
     void count_for_newer(const claim& ended, const arrival& at, const answer& got);
 
@@ -253,7 +254,6 @@ private:
     bool try_next_slot(acquire_call& wanted, claim& attempt, time_point now);
 
     // holders.cpp: a lease from its grant to its end, but for its release
-    void extend(claim& lease, std::chrono::milliseconds ttl, time_point now);
     bool
     start_extension(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now);
     void start_wanted(claim& lease, time_point now);
@@ -270,7 +270,6 @@ private:
     void removal_answered(claim& ended, std::size_t master, steps what, time_point now);
     steps settle(claim& ended, time_point now);
     void settled(claim& ended, steps what, time_point now);
-    void report_removal(claim& ended);
     void removal_due(claim& ended, time_point now);
 
     // waiting.cpp: the waiters of this process
@@ -298,7 +297,7 @@ private:
     void notified(wait_queue& mine, std::size_t master, std::string_view release, time_point now);
 
     // releases.cpp: a release, and what the end of a lease of this process means to waiters
-    void release(claim& lease, time_point now);
+    void release_held(claim& lease, time_point now);
     bool hand_off(claim& lease, time_point now);
     acquire_call* next_owner(claim& lease, time_point now);
     void lease_ended(const claim& lease, time_point now);

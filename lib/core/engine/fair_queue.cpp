@@ -32,37 +32,37 @@ bool fair_queue::ask(wait_queue& waiters, const acquire_options& front, time_poi
         write_hex(name, ticket.waiter);
     }
     ticket.ask(queue_master);
-    send(waiters, now);
+    call(waiters, command_kind::take_ticket, now);
     return true;
 }
 
-void fair_queue::send(const wait_queue& waiters, time_point now) {
-    call(
-        waiters,
-        command_kind::take_ticket,
-        ticket_take,
-        decimal(rules_.ticket_lease().count()),
-        now);
-}
-
 // The scripts look at the lock: removals of this turn come first.
-void fair_queue::call(
-    const wait_queue& waiters,
-    command_kind kind,
-    const script& what,
-    std::string_view argument,
-    time_point now) {
+void fair_queue::call(const wait_queue& waiters, command_kind kind, time_point now) {
     wire_.flush();
     const queue_ticket& ticket = waiters.ticket;
     const command_variant how =
         masters_[ticket.queue_master].link->commands().of(lock_form::exclusive, kind);
+    const bool takes = kind == command_kind::take_ticket;
     std::string queue;
     assign_queue_key(queue, rules_.key_prefix, resource_of(waiters.key, rules_.key_prefix));
     std::string tickets;
     assign_tickets_key(tickets, queue);
+    std::string argument; // of a leave: the channel; empty: publishes nothing
+    if (takes) {
+        argument = decimal(rules_.ticket_lease().count());
+    } else if (rules_.pushes) {
+        assign_channel(argument, waiters.key);
+    }
     wire_.send(
         ticket.queue_master,
-        {verb(how), body(how, what), "3", waiters.key, queue, tickets, ticket.waiter, argument},
+        {verb(how),
+         body(how, takes ? ticket_take : ticket_leave),
+         "3",
+         waiters.key,
+         queue,
+         tickets,
+         ticket.waiter,
+         argument},
         {.kind = kind, .how = how, .epoch = ticket.epoch, .to = &replies_, .subject = waiters.self},
         now);
 }
@@ -85,37 +85,29 @@ fair_queue::answered(wait_queue* waiters, const arrival& at, const reply* answer
         return {meaning::what::none}; // another master may keep the queue
     }
     if (got.use_eval) {
-        send(*waiters, at.now);
+        call(*waiters, command_kind::take_ticket, at.now);
         return {};
     }
     if (got.said != vote::granted && got.said != vote::held) {
-        give_up(*waiters, answered->is_error() ? answered->text : "unexpected reply", at.now);
+        if (!std::exchange(masters_[at.master].queue_refused, true)
+            && host_.logs(log_level::info)) {
+            host_.log(
+                log_level::info,
+                rules_.names[at.master] + ": keeps no queue, so the order is not that of arrival: "
+                    + std::string(answered->is_error() ? answered->text : "unexpected reply"));
+        }
+        waiters->ticket.refused(later(at.now, rules_.health_check_interval));
         return {meaning::what::none};
     }
     waiters->ticket.answered(got.said == vote::granted || got.counter == 0, at.sent);
     return {got.said == vote::granted ? meaning::what::come : meaning::what::wait, got};
 }
 
-void fair_queue::give_up(wait_queue& waiters, std::string_view why, time_point now) {
-    const std::size_t queue_master = waiters.ticket.queue_master;
-    if (!std::exchange(masters_[queue_master].queue_refused, true) && host_.logs(log_level::info)) {
-        host_.log(
-            log_level::info,
-            rules_.names[queue_master]
-                + ": keeps no queue, so the order is not that of arrival: " + std::string(why));
-    }
-    waiters.ticket.refused(later(now, rules_.health_check_interval));
-}
-
 void fair_queue::leave(wait_queue& waiters, time_point now) {
     queue_ticket& ticket = waiters.ticket;
     if (ticket.queue_master != nobody && masters_[ticket.queue_master].link->up()) {
-        std::string channel; // empty: publishes nothing
-        if (rules_.pushes) {
-            assign_channel(channel, waiters.key);
-        }
         ++leaving_;
-        call(waiters, command_kind::leave_queue, ticket_leave, channel, now);
+        call(waiters, command_kind::leave_queue, now);
     }
     ticket.leave();
 }

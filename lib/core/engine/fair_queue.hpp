@@ -9,7 +9,6 @@
 #pragma once
 
 #include "core/bytes/answer.hpp"
-#include "core/bytes/scripts.hpp"
 #include "core/waiting/wait_queue.hpp"
 #include "engine_callbacks.hpp"
 
@@ -49,14 +48,7 @@ public:
     bool leaving() const noexcept { return leaving_ > 0; }
 
 private:
-    void send(const wait_queue& waiters, time_point now);
-    void call(
-        const wait_queue& waiters,
-        command_kind kind,
-        const script& what,
-        std::string_view argument,
-        time_point now);
-    void give_up(wait_queue& waiters, std::string_view why, time_point now);
+    void call(const wait_queue& waiters, command_kind kind, time_point now);
 
     receiver& replies_;
     std::size_t leaving_ = 0;

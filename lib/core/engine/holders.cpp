@@ -18,14 +18,10 @@ namespace redlock::core {
 void engine::extend(handle<claim> name, std::chrono::milliseconds ttl, time_point now) {
     claim* const lease = claims_.find(name);
     if (lease != nullptr && lease->is_held()) { // else its end has been reported
-        extend(*lease, ttl, now);
+        lease->want(ttl);
+        start_wanted(*lease, now);
+        timers_.set(lease->wake, lease->next_due(now));
     }
-}
-
-void engine::extend(claim& lease, std::chrono::milliseconds ttl, time_point now) {
-    lease.want(ttl);
-    start_wanted(lease, now);
-    timers_.set(lease.wake, lease.next_due(now));
 }
 
 void engine::start_wanted(claim& lease, time_point now) {
@@ -100,7 +96,7 @@ void engine::downgrade(handle<claim> name, time_point now) {
         waiters->forget(); // its token is published again later
     }
     lease.downgrade();
-    extend(lease, lease.ttl(), now);
+    extend(name, lease.ttl(), now);
 }
 
 // --- The end

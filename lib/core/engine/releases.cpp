@@ -21,12 +21,12 @@ void engine::release(handle<claim> name, time_point now) {
         closing_moved(now);
         end_lost(*lease, now);
     } else {
-        release(*lease, now);
+        release_held(*lease, now);
     }
     finish_closing(now);
 }
 
-void engine::release(claim& lease, time_point now) {
+void engine::release_held(claim& lease, time_point now) {
     detail::histogram_access::add(counters_.hold, now - lease.held_since());
     end_extensions(lease, errc::released);
     const bool late = now >= lease.held_until(); // and the timer has not fired yet
@@ -50,11 +50,7 @@ bool engine::hand_off(claim& lease, time_point now) {
     }
     acquire_call& next = *chosen;
     if (next.stage == acquire_call::phase::attempting) {
-        claim& attempt = *claims_.find(next.attempt);
-        if (attempt.is_slot()) {
-            attempt.announce(); // it may have the key of another slot
-        }
-        remove(attempt, now);
+        roll_back(next, *claims_.find(next.attempt), false, now);
     }
     end_scan(next);
     ++counters_.local_handoffs;
@@ -240,7 +236,11 @@ steps engine::settle(claim& ended, time_point now) {
 // Reports the result once it is known. Drops the claim once no removal is pending.
 void engine::settled(claim& ended, steps what, time_point now) {
     if (has(what, steps::known)) {
-        report_removal(ended);
+        const release_result result = ended.result();
+        ++(result == release_result::released    ? counters_.released
+           : result == release_result::uncertain ? counters_.released_uncertain
+                                                 : counters_.released_late);
+        host_.removed(ended, result);
     }
     if (has(what, steps::gone)) {
         timers_.cancel(ended.wake);
@@ -248,22 +248,6 @@ void engine::settled(claim& ended, steps what, time_point now) {
     } else if (has(what, steps::later)) {
         timers_.set_by(ended.wake, ended.next_due(now));
     }
-}
-
-void engine::report_removal(claim& ended) {
-    switch (ended.result()) {
-    case release_result::released:
-        ++counters_.released;
-        break;
-    case release_result::expired:
-    case release_result::stolen:
-        ++counters_.released_late;
-        break;
-    case release_result::uncertain:
-        ++counters_.released_uncertain;
-        break;
-    }
-    host_.removed(ended, ended.result());
 }
 
 void engine::removal_due(claim& ended, time_point now) {
