@@ -3,7 +3,6 @@
 #include "core/bytes/append_command.hpp"
 #include "core/bytes/keys.hpp"
 #include "core/bytes/resp.hpp"
-#include "core/masters/login.hpp"
 #include "core/masters/reasons.hpp"
 #include "net/open_socket.hpp"
 #include "net/settings_file.hpp"

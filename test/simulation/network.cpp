@@ -2,7 +2,6 @@
 
 #include "core/bytes/form_scripts.hpp"
 #include "core/bytes/guarded_scripts.hpp"
-#include "core/bytes/heal_scripts.hpp"
 #include "core/bytes/keys.hpp"
 #include "core/bytes/scripts.hpp"
 #include "core/masters/member_list.hpp"

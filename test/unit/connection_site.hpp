@@ -35,6 +35,7 @@ struct connection_site : core::connection_events, core::receiver {
     void clock_stepped(std::size_t, std::chrono::microseconds, time_point) override {}
     void random(std::span<unsigned char> out) override { std::ranges::fill(out, ++drawn); }
     void noted(std::size_t, std::string_view) override {}
+    void release_notified(std::size_t, std::string_view, std::string_view, time_point) override {}
 
     /// Begins or repeats an introduction: what `written` returns, and its reply.
     lines introduction() const {

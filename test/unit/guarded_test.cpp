@@ -1,7 +1,6 @@
 // The engine in the guarded protocol, against masters whose scripts answer what a test says. What
 // the scripts themselves do is shown in test/simulation, on real Lua, and in test/integration.
 #include "core/bytes/guarded_scripts.hpp"
-#include "core/bytes/heal_scripts.hpp"
 #include "shared_call.hpp"
 #include "virtual_quorum.hpp"
 

@@ -12,7 +12,7 @@ namespace unit {
 namespace core = redlock::core;
 
 /// A quorum and its masters. The test plays the sockets.
-struct quorum_site : core::connection_events, core::subscriber_events, core::receiver {
+struct quorum_site : core::connection_events, core::receiver {
     explicit quorum_site(core::settings with) : rules(std::move(with)), servers(rules.size()) {
         for (std::size_t i = 0; i < servers.size(); ++i) {
             servers[i].run_id = "server " + std::to_string(i);
@@ -22,8 +22,6 @@ struct quorum_site : core::connection_events, core::subscriber_events, core::rec
 
     void open(std::size_t) override {}
     void close(std::size_t) override {}
-    void open_subscriber(std::size_t) override {}
-    void close_subscriber(std::size_t) override {}
     void admission_changed(std::size_t master, time_point at) override {
         note(masters.admission_changed(master, at));
     }
@@ -84,7 +82,7 @@ struct quorum_site : core::connection_events, core::subscriber_events, core::rec
     time_point now{seconds(1'000'000)};
     unsigned changed = 0;
     unsigned readied = 0;
-    core::masters masters{rules, *this, *this, chance};
+    core::masters masters{rules, *this, chance};
 };
 
 } // namespace unit

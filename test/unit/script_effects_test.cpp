@@ -12,7 +12,6 @@
 #include "core/bytes/fair_queue_scripts.hpp"
 #include "core/bytes/form_scripts.hpp"
 #include "core/bytes/guarded_scripts.hpp"
-#include "core/bytes/heal_scripts.hpp"
 #include "core/bytes/scripts.hpp"
 #include "memory/server.hpp"
 #include "support/test.hpp"

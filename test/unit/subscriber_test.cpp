@@ -21,7 +21,7 @@ std::string message(const std::string& channel) {
 const std::string pong = "*2\r\n" + bulk("pong") + bulk("");
 
 // One push connection, and a record of what it wanted. The test plays the socket and the server.
-struct harness : subscriber_events {
+struct harness : connection_events {
     explicit harness(settings with) : rules(std::move(with)) {}
     harness() : harness(checked_each_second()) {}
 
@@ -31,8 +31,11 @@ struct harness : subscriber_events {
         return rules;
     }
 
-    void open_subscriber(std::size_t) override {}
-    void close_subscriber(std::size_t) override { ++closes; }
+    void open(std::size_t) override {}
+    void close(std::size_t) override { ++closes; }
+    void admission_changed(std::size_t, time_point) override {}
+    void clock_stepped(std::size_t, std::chrono::microseconds, time_point) override {}
+    void random(std::span<unsigned char>) override {}
     void
     release_notified(std::size_t, std::string_view channel, std::string_view, time_point) override {
         hints.emplace_back(channel);
@@ -56,12 +59,12 @@ struct harness : subscriber_events {
     }
 
     settings rules;
-    jitter random{1};
+    jitter chance{1};
     time_point now{1'000s};
     int closes = 0;
     lines hints;
     lines notes;
-    subscriber link{0, rules, *this, random};
+    subscriber link{0, rules, *this, chance};
 };
 
 struct up_harness : harness {

@@ -195,7 +195,7 @@ TEST_CASE("wait queue: a vote that stays split backs off until a notification") 
 TEST_CASE("wait queue: a pause ends in time for a last attempt, and for a poll") {
     site it;
     acquire_call& one = it.add();
-    it.queue.asked_all(it.now);
+    it.queue.polls.asked_all(it.now);
     const auto pause = [&](time_point until) {
         return it.queue.pause(until, it.view(), it.random);
     };

@@ -3,7 +3,6 @@
 #include "core/base/decisions.hpp"
 #include "form_scripts.hpp"
 #include "guarded_scripts.hpp"
-#include "heal_scripts.hpp"
 #include "keys.hpp"
 
 #include <algorithm>

@@ -252,4 +252,53 @@ if free then
 end
 return {st, refused, now})"};
 
+// --- HEAL (guarded_scripts.hpp)
+
+/// Several resources: all missing ones, or none. One that is another owner's prevents all.
+inline constexpr script all_heal{
+    lua::clock,
+    R"(if now > tonumber(ARGV[7]) then return {-1, 0, now} end
+local st = 1
+for i = 1, #KEYS - 1, 2 do
+  local owner = redis.call('GET', KEYS[i])
+  if not owner then
+    st = 2
+  elseif owner ~= ARGV[1] then
+    return {0, redis.call('PTTL', KEYS[i]), now}
+  end
+end
+if st == 2 then)",
+    lua::record("KEYS[#KEYS]"),
+    R"(  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
+    return {-2, 0, now}
+  end
+end)",
+    lua::raise_counters("call"),
+    R"(for i = 1, #KEYS - 1, 2 do
+  if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) and redis.call('PEXPIRE', KEYS[i], ARGV[2]) == 0 then
+    redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2])
+  end
+end
+return {st, 0, now})"};
+
+/// The entry of a reader, only where nobody else holds the lock: else {0, the remaining time}.
+inline constexpr script shared_heal{
+    lua::clock,
+    R"(if now > tonumber(ARGV[5]) then return {-1, 0, now} end
+local ms, wanted, st = math.floor(now / 1000), tonumber(ARGV[2]), 1
+local owner, ends = redis.call('GET', KEYS[1]), 0
+if owner and owner ~= 'readers' then return {0, redis.call('PTTL', KEYS[1]), now} end
+if owner then ends = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0') end
+if ends < ms then)",
+    lua::record("KEYS[3]"),
+    R"(  if run ~= ARGV[3] or tonumber(born) > now or now < born + math.max(q, ARGV[4]) then
+    return {-2, 0, now}
+  end
+  st = 2
+end
+wanted = math.max(wanted, ends - ms)
+redis.call('PEXPIRE', KEYS[1], math.max(wanted + 1, redis.call('PTTL', KEYS[1]))))",
+    lua::add_reader,
+    R"(return {st, 0, now})"};
+
 } // namespace redlock::core

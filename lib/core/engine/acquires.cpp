@@ -240,7 +240,7 @@ void engine::drop_intent(acquire_call& wanted, time_point now) {
 void engine::start_scan(acquire_call& wanted, time_point now) {
     wanted.stage = acquire_call::phase::scanning;
     if (wanted.queue != nullptr) {
-        wanted.queue->asked_all(now);
+        wanted.queue->polls.asked_all(now);
     }
     slot_scan& asking = scans_.start(wanted, now);
     wanted.search->scan = asking.self;

@@ -85,14 +85,14 @@ void engine::try_it(acquire_call& wanted, time_point now, std::string_view token
     wait_queue* const mine = wanted.queue;
     if (!attempt.is_open()) {
         if (mine != nullptr) {
-            mine->asked_all(now);
+            mine->polls.asked_all(now);
         }
         fail(wanted, attempt, errc::no_quorum, now); // nothing was sent
         return;
     }
     timers_.set(wanted.wake, attempt.begin(at(now)));
     const bool asks_one = wanted.ask_arbiter && wanted.intent == 0
-                          && (mine == nullptr || !mine->all_due(view_of(*mine, now)));
+                          && (mine == nullptr || !mine->polls.all_due(rules_.poll_limit, now));
     ask(wanted, attempt, asks_one ? masters_.arbiter_of(attempt.key()) : nobody, now);
     if (!attempt.asked_all()) {
         // The arbiter only saves commands: if it is slow, go on without it.
@@ -150,7 +150,7 @@ void engine::vote_for_unasked(claim& attempt) {
 void engine::ask(acquire_call& wanted, claim& attempt, std::size_t arbiter, time_point now) {
     const master_set to = attempt.ask(arbiter);
     if (wanted.queue != nullptr && attempt.asked_all()) {
-        wanted.queue->asked_all(now);
+        wanted.queue->polls.asked_all(now);
     }
     wire_.add(attempt, command_kind::acquire, to, now);
 }

@@ -30,7 +30,7 @@ engine::engine(settings rules, engine_callbacks& outside)
     : rules_(std::move(rules)),
       host_(outside),
       random_(seed_from(outside)),
-      masters_(rules_, *this, *this, random_),
+      masters_(rules_, *this, random_),
       limits_(rules_.size(), rules_.removals_max, rules_.turn_max) {}
 
 engine::~engine() = default;

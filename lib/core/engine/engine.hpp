@@ -51,7 +51,7 @@ struct acquire_request {
     std::uint32_t wants = 1; // number of slots, all or none; more than one in the guarded protocol
 };
 
-class engine final : connection_events, subscriber_events, wire_events, receiver {
+class engine final : connection_events, wire_events, receiver {
 public:
     engine(settings rules, engine_callbacks& outside);
     ~engine();
@@ -155,8 +155,8 @@ private:
     enum class life : std::uint8_t { created, running, closing, closed };
 
     // connection_events
-    void open(std::size_t master) override { host_.open(master); }
-    void close(std::size_t master) override { host_.close(master); }
+    void open(std::size_t link) override { host_.open(link); }
+    void close(std::size_t link) override { host_.close(link); }
     void admission_changed(std::size_t master, time_point now) override;
     void noted(std::size_t master, std::string_view text) override {
         log(log_level::info, master, text);
@@ -165,10 +165,6 @@ private:
     void publish_refused(std::size_t master, time_point now) override;
     void record_changes() override { wire_.flush(); }
     void random(std::span<unsigned char> out) override { host_.random(out); }
-
-    // subscriber_events
-    void open_subscriber(std::size_t master) override { host_.open(size() + master); }
-    void close_subscriber(std::size_t master) override { host_.close(size() + master); }
     void release_notified(
         std::size_t master,
         std::string_view channel,

@@ -79,7 +79,7 @@ next_step engine::ask_or_yield(acquire_call& front, time_point now) {
     mine.released(wire_.heard().own_release(lock), never, until, view_of(mine, now));
     mine.others_first = wire_.heard().others(lock);
     mine.crowded = mine.others_first > 1;
-    mine.asked_all(now);
+    mine.polls.asked_all(now);
     watch(mine, now);
     front.ask_arbiter = true;
     pause(front, until, now);

@@ -1,6 +1,5 @@
 #include "connection.hpp"
 
-#include "login.hpp"
 #include "reasons.hpp"
 
 #include <cassert>
@@ -44,7 +43,7 @@ void connection::opened(time_point now) {
     if (!mine.password.empty()) {
         scratch_.clear();
         secret_ = mine.password;
-        append_login(scratch_, mine);
+        append_login(scratch_, mine.username, mine.password);
         send(scratch_, {.kind = command_kind::authenticate}, now);
     }
     if (mine.database != 0) {

@@ -79,13 +79,14 @@ protected:
     ~receiver() = default;
 };
 
-/// The owner of a connection. Each call names the master by its number.
+/// The owner of the connections. Each call names the master by its number.
 class connection_events {
 public:
-    /// Starts to connect; the result is `opened` or `closed`.
-    virtual void open(std::size_t master) = 0;
+    /// Starts to connect; the result is `opened` or `closed`. `link`: of N masters, number i is the
+    /// connection to master i, N + i its subscriber.
+    virtual void open(std::size_t link) = 0;
     /// Closes the socket; no event of it may arrive later.
-    virtual void close(std::size_t master) = 0;
+    virtual void close(std::size_t link) = 0;
     /// Its ability to vote has changed: introduced, lost, silent, replying again.
     virtual void admission_changed(std::size_t master, time_point now) = 0;
     /// A new memory record counts after this. What is queued was chosen by the previous one, and
@@ -99,6 +100,12 @@ public:
     virtual void noted(std::size_t master, std::string_view text) = 0;
     /// The server refused a PUBLISH, for the first time on this connection.
     virtual void publish_refused(std::size_t /*master*/, time_point /*now*/) {}
+
+    /// The lock of that channel may be free: a message arrived, which names the release, or
+    /// (without a name) a subscription was confirmed, and a message may have been missed before.
+    /// May call `watch` and `unwatch`.
+    virtual void release_notified(
+        std::size_t master, std::string_view channel, std::string_view release, time_point now) = 0;
 
     /// Fills `out` with unpredictable bytes.
     virtual void random(std::span<unsigned char> out) = 0;
@@ -250,9 +257,6 @@ public:
     master_metrics& counters() noexcept { return counters_; }
 
 private:
-    /// Value of `sent_command::epoch` for a handshake that only looks at the memory record.
-    static constexpr std::uint16_t only_looks = 2;
-
     struct in_flight {
         sent_command what;
         time_point sent;

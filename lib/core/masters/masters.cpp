@@ -6,19 +6,15 @@
 
 namespace redlock::core {
 
-masters::masters(
-    const settings& rules,
-    connection_events& of_links,
-    subscriber_events& of_pushes,
-    jitter& random)
+masters::masters(const settings& rules, connection_events& events, jitter& random)
     : rules_(rules),
       list_(rules),
       members_(rules.size()),
       ttl_limit_(rules.guarded() ? std::chrono::milliseconds(0) : rules.max_ttl) {
     assert(size() >= 1 && size() <= masters_max);
     for (std::size_t i = 0; i < size(); ++i) {
-        members_[i].link = std::make_unique<connection>(i, rules, list_, of_links, random);
-        members_[i].pushes = std::make_unique<subscriber>(i, rules, of_pushes, random);
+        members_[i].link = std::make_unique<connection>(i, rules, list_, events, random);
+        members_[i].pushes = std::make_unique<subscriber>(i, rules, events, random);
     }
 }
 

@@ -56,11 +56,7 @@ struct admission_change {
 
 class masters {
 public:
-    masters(
-        const settings& rules,
-        connection_events& of_links,
-        subscriber_events& of_pushes,
-        jitter& random);
+    masters(const settings& rules, connection_events& events, jitter& random);
 
     /// \name The masters, in the order of the configuration
     /// \{

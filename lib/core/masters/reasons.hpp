@@ -49,6 +49,17 @@ inline std::string_view text_of_error(std::string_view text) {
     return text.empty() ? "an error without a text" : text.substr(0, length_max);
 }
 
+/// The server's error when it refuses `command`, or only its first word if it contains `secret`:
+/// servers may repeat what they did not understand.
+inline std::string
+refusal_of(std::string_view command, std::string_view words, std::string_view secret) {
+    if (secret.empty() || words.find(secret) == std::string_view::npos) {
+        return std::string(text_of_error(words));
+    }
+    return std::string(words.substr(0, words.find(' '))) + " " + std::string(command)
+           + " was refused";
+}
+
 /// The error of the parser, after the first bytes that a server sent. They show which protocol it
 /// speaks. `secret`: a password that must not be shown.
 inline std::string

@@ -2,7 +2,6 @@
 
 #include "core/base/decisions.hpp"
 #include "core/bytes/append_command.hpp"
-#include "login.hpp"
 #include "reasons.hpp"
 
 namespace redlock::core {
@@ -31,7 +30,7 @@ void subscriber::unwatch(std::string_view channel, time_point now) {
 
 void subscriber::stop(std::string_view why) {
     if (liveness_.begun()) {
-        events_.close_subscriber(master_);
+        events_.close(rules_.size() + master_);
     }
     liveness_.stop();
     refused_ = false;
@@ -44,7 +43,7 @@ void subscriber::stop(std::string_view why) {
 void subscriber::open(time_point now) {
     said_.clear();
     liveness_.open(now);
-    events_.open_subscriber(master_);
+    events_.open(rules_.size() + master_);
 }
 
 void subscriber::opened(time_point now) {
@@ -57,7 +56,7 @@ void subscriber::opened(time_point now) {
     const credentials& mine = rules_.masters[master_];
     if (!mine.password.empty()) {
         secret_ = mine.password;
-        append_login(output_, mine);
+        append_login(output_, mine.username, mine.password);
         in_flight_.push_back({asked::login, now});
     }
     if (!mine.client_name.empty()) {
@@ -96,7 +95,7 @@ void subscriber::lose(std::string_view why, time_point now) {
     why_not_ = why;
     output_.clear();
     in_flight_ = {};
-    events_.close_subscriber(master_);
+    events_.close(rules_.size() + master_);
     events_.noted(master_, "pushes: " + why_not_);
 }
 

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include "connection.hpp"
 #include "core/base/ring_buffer.hpp"
 #include "core/bytes/resp.hpp"
 #include "liveness.hpp"
@@ -23,32 +24,13 @@
 
 namespace redlock::core {
 
-/// The owner of a subscriber. Each call names the master by its number.
-class subscriber_events {
-public:
-    /// Starts to connect; the result is `opened` or `closed`.
-    virtual void open_subscriber(std::size_t master) = 0;
-    /// Closes the socket; no event of it may arrive later.
-    virtual void close_subscriber(std::size_t master) = 0;
-    /// The lock of that channel may be free: a message arrived, which names the release, or
-    /// (without a name) a subscription was confirmed, and a message may have been missed before.
-    /// May call `watch` and `unwatch`.
-    virtual void release_notified(
-        std::size_t master, std::string_view channel, std::string_view release, time_point now) = 0;
-    /// A line for the log, at info level.
-    virtual void noted(std::size_t master, std::string_view text) = 0;
-
-protected:
-    ~subscriber_events() = default;
-};
-
 class subscriber {
 public:
     /// Maximum number of unconfirmed changes in addition to one per channel. With more, the
     /// connection is closed.
     static constexpr std::size_t in_flight_max = 65'536;
 
-    subscriber(std::size_t master, const settings& rules, subscriber_events& events, jitter& random)
+    subscriber(std::size_t master, const settings& rules, connection_events& events, jitter& random)
         : master_(master),
           rules_(rules),
           events_(events),
@@ -114,7 +96,7 @@ private:
 
     std::size_t master_;
     const settings& rules_;
-    subscriber_events& events_;
+    connection_events& events_;
 
     liveness liveness_;
     bool refused_ = false;

@@ -220,7 +220,7 @@ time_point wait_queue::poll_by(const wait_view& at, jitter& random) const noexce
     }
     const bool one_first = front_->ask_arbiter && front_->intent == 0 && at.arbiter != nobody;
     return std::max(
-        later(at.now, at.retry_floor()), polls_.next(at.rules.poll_limit, one_first, random));
+        later(at.now, at.retry_floor()), polls.next(at.rules.poll_limit, one_first, random));
 }
 
 next_step wait_queue::due(const wait_view& at) const noexcept {
@@ -300,7 +300,7 @@ void wait_queue::reset() {
     news_.heard = 0;
     news_.acted_on = news_.again = news_.whole = false;
     outcome_.reset();
-    polls_.reset();
+    polls.reset();
     ticket.reset();
     last_.clear();
 }

@@ -141,6 +141,7 @@ public:
     std::uint64_t others_first = 0;  // how many of them, less those that have released it since
     bool crowded = false; // several others waited at the last release, or one was faster since
     queue_ticket ticket;  // the ticket in the fair queue (`fairness::fifo`)
+    polling polls;        // the attempts of the front
     bool lingers = false; // it is empty, and stays subscribed for its next waiter
     timer wake{.owner = timer_owner::wait_queue}; // the end of that, once the lock was released
 
@@ -168,12 +169,6 @@ public:
 
     /// \name Attempts of the front
     /// \{
-    /// An attempt on all masters begins.
-    void asked_all(time_point now) noexcept { polls_.asked_all(now); }
-    /// Whether the next attempt must go to all masters, not to one first.
-    bool all_due(const wait_view& at) const noexcept {
-        return polls_.all_due(at.rules.poll_limit, at.now);
-    }
     /// The findings of an attempt, or of a search of a pool.
     void found(std::optional<errc> outcome, const ballots& votes) {
         outcome_ = outcome;
@@ -248,7 +243,6 @@ private:
     acquire_call* back_ = nullptr;
     std::size_t length_ = 0;
     time_point search_at_ = never;
-    polling polls_;
     news news_;
     std::optional<errc> outcome_; // of the latest attempt that asked all masters
     ballots last_;                // its votes

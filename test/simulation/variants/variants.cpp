@@ -3,7 +3,6 @@
 #include "core/base/decisions.hpp"
 #include "core/bytes/form_scripts.hpp"
 #include "core/bytes/guarded_scripts.hpp"
-#include "core/bytes/heal_scripts.hpp"
 #include "core/bytes/scripts.hpp"
 
 #include <algorithm>
