@@ -91,18 +91,15 @@ validation check_masters(const std::vector<endpoint>& masters) {
     return {};
 }
 
-validation check_max_ttl(const char* field, milliseconds value) {
-    return value.count() == 0 ? validation()
-                              : outside(field, value, milliseconds(10), core::ttl_max);
-}
-
 validation check_times(const config& config) {
     constexpr milliseconds none{0};
     constexpr milliseconds low{1};
     constexpr milliseconds high = hours(1);
     const auto from = [&](milliseconds least) { return std::clamp(least, low, high); };
     return first_error({
-        check_max_ttl("max_ttl", config.max_ttl),
+        config.max_ttl == none
+            ? validation()
+            : outside("max_ttl", config.max_ttl, milliseconds(10), core::ttl_max),
         outside("clock_drift_margin", config.clock_drift_margin, none, std::chrono::seconds(10)),
         outside("connect_timeout", config.connect_timeout, low, high),
         outside("master_timeout", config.master_timeout, low, high),
@@ -142,15 +139,6 @@ validation check_client(const config& config) {
              ? validation()
              : against("password_file", config.password_file, "set it or the password, not both"),
          check_user(config.username, config.password + config.password_file, "username")});
-}
-
-bool says_anything(const tls_options& it) {
-    return !it.verify || !it.ca_file.empty() || !it.certificate_file.empty()
-           || !it.server_name.empty();
-}
-
-bool uses_tls(const config& config) {
-    return std::ranges::count(config.masters, transport::tls, &endpoint::transport) > 0;
 }
 
 std::string text_of(const setting_value& value) {
@@ -206,7 +194,11 @@ validation check(const config& config) {
 }
 
 std::string_view unused_tls(const config& config) noexcept {
-    return says_anything(config.tls) && !uses_tls(config)
+    const tls_options& it = config.tls;
+    const bool says_anything = !it.verify || !it.ca_file.empty() || !it.certificate_file.empty()
+                               || !it.server_name.empty();
+    return says_anything
+                   && std::ranges::count(config.masters, transport::tls, &endpoint::transport) == 0
                ? "tls is configured, but no master is rediss://: nothing is encrypted"
                : std::string_view();
 }

@@ -37,13 +37,10 @@ milliseconds drift_during(milliseconds ttl, const config& config) {
 }
 
 validation check_enumerations(const acquire_options& options) {
-    if (validation valid = beyond("renew", options.renew, renewal::off); !valid) {
-        return valid;
-    }
-    if (validation valid = beyond("order", options.order, fairness::fifo); !valid) {
-        return valid;
-    }
-    return beyond("mode", options.mode, lock_mode::shared);
+    return first_error(
+        {beyond("renew", options.renew, renewal::off),
+         beyond("order", options.order, fairness::fifo),
+         beyond("mode", options.mode, lock_mode::shared)});
 }
 
 // The reason for a refusal that does not depend on the margins.
@@ -56,21 +53,17 @@ validation check_ttl(milliseconds ttl, const config& config, milliseconds longes
 
 validation
 check_options(const acquire_options& options, const config& config, milliseconds longest) {
-    if (validation valid = check_enumerations(options); !valid) {
+    const milliseconds none(0);
+    const milliseconds margin = core::chosen_margin_of(options);
+    if (validation valid = first_error(
+            {check_enumerations(options),
+             check_ttl(options.ttl, config, longest),
+             outside("min_validity", options.min_validity, none, options.ttl),
+             outside("stop_margin", margin, none, options.ttl)});
+        !valid) {
         return valid;
     }
-    if (validation valid = check_ttl(options.ttl, config, longest); !valid) {
-        return valid;
-    }
-    for (const auto& [name, margin] :
-         {std::pair("min_validity", options.min_validity),
-          {"stop_margin", core::chosen_margin_of(options)}}) {
-        if (validation valid = outside(name, margin, milliseconds(0), options.ttl); !valid) {
-            return valid;
-        }
-    }
-    const milliseconds needed =
-        drift_during(options.ttl, config) + core::chosen_margin_of(options) + options.min_validity;
+    const milliseconds needed = drift_during(options.ttl, config) + margin + options.min_validity;
     if (options.ttl <= needed) {
         invalid_value out = not_allowed(options.ttl, config, longest, needed);
         if (out.rule.empty() && options.stop_margin != default_stop_margin) {
@@ -79,7 +72,7 @@ check_options(const acquire_options& options, const config& config, milliseconds
         return out;
     }
     if (options.wait.limit().count() < 0) {
-        return invalid_value{"wait", options.wait.limit(), {}, milliseconds(0), {}, {}};
+        return invalid_value{"wait", options.wait.limit(), {}, none, {}, {}};
     }
     if (options.fencing && config.protocol != protocol::guarded) {
         return against(

@@ -79,15 +79,6 @@ steps claim::hand_to(
     return steps::raise | decide(at);
 }
 
-void claim::name_slots(std::string_view pool_key, std::vector<std::uint32_t> numbers) {
-    need_more().pool_key = pool_key;
-    more_->numbers = std::move(numbers);
-}
-
-void claim::name_intent(std::uint64_t name) {
-    need_more().intent = name;
-}
-
 time_point claim::begin(const circumstances& at) noexcept {
     vote_by_ = raised_by(at);
     if (attaches()) {

@@ -153,8 +153,11 @@ public:
     /// owner's token must be larger first: the steps of its raise; without, `won`.
     steps hand_to(handle<acquire_call> next, const claim_terms& wanted, const circumstances&);
     /// Before that: the slots of a pool, or the intent that it announces.
-    void name_slots(std::string_view pool_key, std::vector<std::uint32_t> numbers);
-    void name_intent(std::uint64_t name);
+    void name_slots(std::string_view pool_key, std::vector<std::uint32_t> numbers) {
+        need_more().pool_key = pool_key;
+        more_->numbers = std::move(numbers);
+    }
+    void name_intent(std::uint64_t name) { need_more().intent = name; }
     /// Whether the master was not asked and has no vote yet.
     bool may_ask(std::size_t master) const noexcept {
         return votes.of[master].said == vote::pending && !votes.of[master].asked;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 namespace redlock::core {
 
@@ -20,10 +19,6 @@ const script& script_of(command_kind kind, bool checks) noexcept {
 }
 
 } // namespace
-
-std::size_t frames::masters_in(master_set set) noexcept {
-    return static_cast<std::size_t>(std::popcount(set));
-}
 
 // A call is refused as late as a whole, at the earliest deadline of its locks. So locks share a
 // call only if their deadlines are close.

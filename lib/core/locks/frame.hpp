@@ -19,6 +19,7 @@
 #include "core/bytes/command.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -111,7 +112,7 @@ public:
             for (const handle<frame> name : sending_) {
                 frame* const one = frames_.find(name); // null: sent with an earlier kind
                 if (one != nullptr && one->kind == kind) {
-                    one->awaited = masters_in(one->to);
+                    one->awaited = static_cast<std::size_t>(std::popcount(one->to));
                     one->awaited > 0 ? send(*one) : frames_.destroy(*one);
                 }
             }
@@ -149,7 +150,6 @@ private:
         std::chrono::milliseconds set_ttl{0};
     };
 
-    static std::size_t masters_in(master_set set) noexcept;
     frame& frame_for(const command& what, bool alone, time_point now);
 
     pool<frame> frames_;
