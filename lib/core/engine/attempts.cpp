@@ -239,7 +239,7 @@ void engine::win(acquire_call& wanted, claim& attempt, time_point now) {
     timers_.cancel(wanted.wake);
     if (wait_queue* const waiters = wanted.queue) {
         waiters->holder = waiters->pool ? handle<claim>() : attempt.self;
-        tickets_.leave(*waiters, now); // its ticket is not needed any more
+        leave_queue(*waiters, now); // its ticket is not needed any more
         leave(wanted, now);
         if (attempt.is_slot() && !waiters->empty()) {
             look_on(*waiters, wanted, attempt, now);

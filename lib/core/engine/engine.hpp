@@ -18,7 +18,6 @@
 #include "core/waiting/acquire_call.hpp"
 #include "core/waiting/wait_queues.hpp"
 #include "engine_callbacks.hpp"
-#include "fair_queue.hpp"
 #include "queries.hpp"
 #include "slot_scans.hpp"
 
@@ -198,7 +197,7 @@ private:
     void end_of_event(time_point now);
     void finish_closing(time_point now);
     bool waits_to_close() const noexcept {
-        return !finishing_.empty() || tickets_.leaving() || lost_ > 0 || limits_.under_way();
+        return !finishing_.empty() || leaving_ > 0 || lost_ > 0 || limits_.under_way();
     }
     void closing_moved(time_point now) noexcept {
         if (life_ == life::closing) {
@@ -287,10 +286,14 @@ private:
     bool watch(wait_queue& waiters, time_point now);
     void ask_holder(command_kind what, const acquire_call& front, std::size_t who, time_point now);
     void holder_told(acquire_call* wanted, const arrival& at, const reply* answered);
+    void notified(wait_queue& mine, std::size_t master, std::string_view release, time_point now);
+
+    // fair_queue.cpp: the order between processes
     bool take_ticket(acquire_call& front, time_point now);
+    void call_queue(const wait_queue& waiters, command_kind kind, time_point now);
     void ticket_answered(const arrival& at, const reply* answered);
     next_step wait_with_ticket(acquire_call& front, const answer& got, time_point now);
-    void notified(wait_queue& mine, std::size_t master, std::string_view release, time_point now);
+    void leave_queue(wait_queue& waiters, time_point now);
 
     // releases.cpp: a release, and what the end of a lease of this process means to waiters
     void release_held(claim& lease, time_point now);
@@ -310,12 +313,12 @@ private:
     pool<acquire_call> acquires_;
     wait_queues queues_{masters_};
     tools tools_{rules_, masters_, wire_, timers_, host_};
-    fair_queue tickets_{tools_, *this};
     queries queries_{tools_};
     slot_scans scans_{tools_, *this};
     removal_limits limits_;
     std::vector<handle<acquire_call>> finishing_; // failed acquires whose rollback is not sent yet
-    std::size_t lost_ = 0;                        // lost leases that their holders have not ended
+    std::size_t leaving_ = 0;      // commands in flight that give up a ticket of the fair queue
+    std::size_t lost_ = 0;         // lost leases that their holders have not ended
     bool outage_reported_ = false; // in the log, since the last time when a majority was admitted
     life life_ = life::created;
     time_point close_by_ = forever;

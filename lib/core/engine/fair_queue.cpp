@@ -1,26 +1,36 @@
-#include "fair_queue.hpp"
+// Turns: the order of arrival between processes, on request. One master, usually the arbiter of the
+// lock, keeps a fair queue of the wait queues that want one. The front of a wait queue requests its
+// turn there, and makes an attempt on all masters when its turn has come.
+//
+// The fair queue only filters attempts. So safety does not depend on it, and if no master keeps a
+// queue the front continues without one. A wait queue renews its ticket; a ticket that is not
+// renewed is dropped.
 
 #include "core/base/hash.hpp"
-#include "core/bytes/command.hpp"
 #include "core/bytes/fair_queue_scripts.hpp"
 #include "core/bytes/keys.hpp"
+#include "engine.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
 
 namespace redlock::core {
 
-bool fair_queue::ask(wait_queue& waiters, const acquire_options& front, time_point now) {
-    queue_ticket& ticket = waiters.ticket;
-    if (!ticket.wanted(front, now)) {
+// Requests a ticket for the front. Returns false if it continues without one: it wants no order, or
+// no master keeps the queue.
+bool engine::take_ticket(acquire_call& front, time_point now) {
+    wait_queue& mine = *front.queue;
+    queue_ticket& ticket = mine.ticket;
+    if (!ticket.wanted(front.options, now)) {
         return false;
     }
-    const std::size_t queue_master = masters_.queue_master_of(waiters.key);
+    const std::size_t queue_master = masters_.queue_master_of(mine.key);
     if (queue_master != ticket.queue_master) {
         // The queue has moved to another master: every client that sees the same masters starts
         // again there.
-        leave(waiters, now);
+        leave_queue(mine, now);
     }
     if (queue_master == nobody || masters_[queue_master].link->overloaded()) {
         return false;
@@ -32,12 +42,14 @@ bool fair_queue::ask(wait_queue& waiters, const acquire_options& front, time_poi
         write_hex(name, ticket.waiter);
     }
     ticket.ask(queue_master);
-    call(waiters, command_kind::take_ticket, now);
+    call_queue(mine, command_kind::take_ticket, now);
+    front.stage = acquire_call::phase::ticketed;
+    timers_.set(front.wake, std::min(later(now, rules_.master_timeout), front.wait_until));
     return true;
 }
 
 // The scripts look at the lock: removals of this turn come first.
-void fair_queue::call(const wait_queue& waiters, command_kind kind, time_point now) {
+void engine::call_queue(const wait_queue& waiters, command_kind kind, time_point now) {
     wire_.flush();
     const queue_ticket& ticket = waiters.ticket;
     const command_variant how =
@@ -63,12 +75,11 @@ void fair_queue::call(const wait_queue& waiters, command_kind kind, time_point n
          tickets,
          ticket.waiter,
          argument},
-        {.kind = kind, .how = how, .epoch = ticket.epoch, .to = &replies_, .subject = waiters.self},
+        {.kind = kind, .how = how, .epoch = ticket.epoch, .to = this, .subject = waiters.self},
         now);
 }
 
-fair_queue::meaning
-fair_queue::answered(wait_queue* waiters, const arrival& at, const reply* answered) {
+void engine::ticket_answered(const arrival& at, const reply* answered) {
     answer got;
     if (answered != nullptr) {
         got = read_answer(at.command.kind, *answered, at.command.how);
@@ -76,38 +87,67 @@ fair_queue::answered(wait_queue* waiters, const arrival& at, const reply* answer
     }
     if (at.command.kind == command_kind::leave_queue) {
         --leaving_; // if it was not understood, the ticket expires
-        return {};
+        return;
     }
-    if (waiters == nullptr || at.command.epoch != waiters->ticket.epoch) {
-        return {}; // the ticket was given up; its leave command follows
-    }
-    if (answered == nullptr) {
-        return {meaning::what::none}; // another master may keep the queue
+    wait_queue* const mine = queues_.find(at.command.subject.to<wait_queue>());
+    if (mine == nullptr || at.command.epoch != mine->ticket.epoch) {
+        return; // the ticket was given up; its leave command follows
     }
     if (got.use_eval) {
-        call(*waiters, command_kind::take_ticket, at.now);
-        return {};
+        call_queue(*mine, command_kind::take_ticket, at.now);
+        return;
     }
-    if (got.said != vote::granted && got.said != vote::held) {
-        if (!std::exchange(masters_[at.master].queue_refused, true)
-            && host_.logs(log_level::info)) {
-            host_.log(
-                log_level::info,
-                rules_.names[at.master] + ": keeps no queue, so the order is not that of arrival: "
+    const bool comes = got.said == vote::granted;
+    const bool kept = comes || got.said == vote::held;
+    if (kept) {
+        mine->ticket.answered(comes || got.counter == 0, at.sent);
+    } else if (answered != nullptr) {
+        if (!std::exchange(masters_[at.master].queue_refused, true)) {
+            log(log_level::info,
+                at.master,
+                "keeps no queue, so the order is not that of arrival: "
                     + std::string(answered->is_error() ? answered->text : "unexpected reply"));
         }
-        waiters->ticket.refused(later(at.now, rules_.health_check_interval));
-        return {meaning::what::none};
+        mine->ticket.refused(later(at.now, rules_.health_check_interval));
     }
-    waiters->ticket.answered(got.said == vote::granted || got.counter == 0, at.sent);
-    return {got.said == vote::granted ? meaning::what::come : meaning::what::wait, got};
+    acquire_call* const front = mine->front();
+    if (front == nullptr || front->stage != acquire_call::phase::ticketed) {
+        return; // the front has continued without a ticket
+    }
+    if (!kept) { // another master may keep the queue, or none
+        act(*front, pause_over(*front, at.now), at.now);
+    } else if (
+        held_here(*mine) != nullptr || (!comes && (got.counter != 0 || front->intent == 0))) {
+        act(*front, wait_with_ticket(*front, got, at.now), at.now);
+    } else {
+        front->ask_arbiter = false; // it has just replied
+        try_it(*front, at.now);
+    }
 }
 
-void fair_queue::leave(wait_queue& waiters, time_point now) {
+next_step engine::wait_with_ticket(acquire_call& front, const answer& got, time_point now) {
+    wait_queue& mine = *front.queue;
+    const auto left = got.said == vote::held ? got.left.value_or(lease_unknown) : lease_unknown;
+    const next_step next = mine.must_wait(got.counter, left, view_of(mine, now));
+    if (next == next_step::ask) {
+        return pause_over(front, now);
+    }
+    if (next == next_step::wait) {
+        if (got.counter == 0) { // it is first, and the lock is held
+            ask_holder(command_kind::get, front, mine.ticket.queue_master, now);
+        }
+        watch(mine, now);
+        pause(front, mine.ticket_by(left, view_of(mine, now), random_), now);
+    }
+    return next;
+}
+
+// Gives up the ticket. If the connection is down, the ticket expires by itself.
+void engine::leave_queue(wait_queue& waiters, time_point now) {
     queue_ticket& ticket = waiters.ticket;
     if (ticket.queue_master != nobody && masters_[ticket.queue_master].link->up()) {
         ++leaving_;
-        call(waiters, command_kind::leave_queue, now);
+        call_queue(waiters, command_kind::leave_queue, now);
     }
     ticket.leave();
 }

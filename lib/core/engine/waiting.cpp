@@ -106,7 +106,7 @@ void engine::leave(acquire_call& wanted, time_point now) {
     name(wanted);
     const bool was_front = mine->leave(wanted);
     if (mine->empty()) {
-        tickets_.leave(*mine, now);
+        leave_queue(*mine, now);
         const claim* const won = claims_.find(wanted.attempt);
         if (mine->watched && won != nullptr && won->is_held() && mine->handed_since == never
             && yields_until(mine->form, mine->key) != never) {
@@ -121,7 +121,7 @@ void engine::leave(acquire_call& wanted, time_point now) {
         acquire_call& next = *mine->front();
         name(next);
         if (next.options.order != fairness::fifo) {
-            tickets_.leave(*mine, now);
+            leave_queue(*mine, now);
         }
         pause(next, mine->promoted(view_of(*mine, now)), now);
     }
@@ -164,7 +164,7 @@ void engine::pause(acquire_call& front, time_point until, time_point now) {
 time_point engine::retry_at(acquire_call& front, const claim& attempt, time_point now) {
     wait_queue& mine = *front.queue;
     if (front.outcome != errc::contended) {
-        tickets_.leave(mine, now); // so that other processes do not wait for it
+        leave_queue(mine, now); // so that other processes do not wait for it
     }
     // The arbiter, if that refused.
     std::size_t refuser = nobody;
@@ -240,54 +240,6 @@ void engine::holder_told(acquire_call* wanted, const arrival& at, const reply* a
     if (due && !wanted->hurried) { // a release may be newer than this reply
         pause(*wanted, *due, at.now);
     }
-}
-
-// --- Tickets -------------------------------------------------------------------------------------
-
-bool engine::take_ticket(acquire_call& front, time_point now) {
-    if (!tickets_.ask(*front.queue, front.options, now)) {
-        return false;
-    }
-    front.stage = acquire_call::phase::ticketed;
-    timers_.set(front.wake, std::min(later(now, rules_.master_timeout), front.wait_until));
-    return true;
-}
-
-void engine::ticket_answered(const arrival& at, const reply* answered) {
-    wait_queue* const mine = queues_.find(at.command.subject.to<wait_queue>());
-    const fair_queue::meaning what = tickets_.answered(mine, at, answered);
-    using next = fair_queue::meaning::what;
-    acquire_call* const front = what.next == next::nothing ? nullptr : mine->front();
-    if (front == nullptr || front->stage != acquire_call::phase::ticketed) {
-        return; // the front has continued without a ticket
-    }
-    if (what.next == next::none) {
-        act(*front, pause_over(*front, at.now), at.now);
-    } else if (
-        held_here(*mine) != nullptr
-        || (what.next == next::wait && (what.got.counter != 0 || front->intent == 0))) {
-        act(*front, wait_with_ticket(*front, what.got, at.now), at.now);
-    } else {
-        front->ask_arbiter = false; // it has just replied
-        try_it(*front, at.now);
-    }
-}
-
-next_step engine::wait_with_ticket(acquire_call& front, const answer& got, time_point now) {
-    wait_queue& mine = *front.queue;
-    const auto left = got.said == vote::held ? got.left.value_or(lease_unknown) : lease_unknown;
-    const next_step next = mine.must_wait(got.counter, left, view_of(mine, now));
-    if (next == next_step::ask) {
-        return pause_over(front, now);
-    }
-    if (next == next_step::wait) {
-        if (got.counter == 0) { // it is first, and the lock is held
-            ask_holder(command_kind::get, front, mine.ticket.queue_master, now);
-        }
-        watch(mine, now);
-        pause(front, mine.ticket_by(left, view_of(mine, now), random_), now);
-    }
-    return next;
 }
 
 // --- Masters -------------------------------------------------------------------------------------
