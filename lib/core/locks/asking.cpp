@@ -304,7 +304,6 @@ void claim::attach(
     const circumstances& at) {
     acquire(lock_form::exclusive, std::move(key), wanted, at);
     asking_.from = claim_origin::attach;
-    asking_.voters = static_cast<std::uint16_t>(at.voters);
     transferable_ = false; // it is not known how the key was set
     ttl_max_ = shortened(longest);
     extending_.sent = at.now;
@@ -369,7 +368,7 @@ steps claim::decide_attach(const circumstances& at) {
     if (gone >= quorum) {
         return failed(errc::lost);
     }
-    const bool may_be_half = granted + pending + quorum > asking_.voters;
+    const bool may_be_half = granted + pending + quorum > at.voters;
     if (pending > 0 && (gone + pending >= quorum || may_be_half)) {
         return steps::none;
     }

@@ -90,8 +90,7 @@ void claim::remove(master_set there, master_set away, const circumstances& at) {
             .unconfirmed = there | away,
             .overdue = away,
             .awaited = there,
-            .late = !wrong::released_after_loss && late,
-            .pending = static_cast<std::uint8_t>(std::popcount(there))});
+            .late = !wrong::released_after_loss && late});
     if (wanted) { // the votes explain the result of the removal only
         votes.clear_texts();
         for (std::size_t i = 0; i < votes.of.size(); ++i) {

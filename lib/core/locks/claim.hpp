@@ -51,7 +51,6 @@ inline constexpr std::uint32_t all_asked = ~std::uint32_t{0};
 
 struct asking_state {
     tally count;
-    std::uint16_t voters = 0;
     claim_origin from = claim_origin::acquire;
     asking_stage at = asking_stage::votes;
     errc why = errc::contended;
@@ -80,7 +79,6 @@ struct removing_state {
     master_set awaited = 0;   // reachable at the start, without a reply
     master_set confirmed = 0; // by a reply that was counted
     bool late = false;        // the lease had ended already: removing the key is not a release
-    std::uint8_t pending = 0; // replies awaited
     std::uint8_t removed = 0; // by result, the replies that confirmed it
     std::uint8_t absent = 0;  // or removed too late
     std::uint8_t foreign = 0;

@@ -22,6 +22,21 @@ time_point renewal_time(time_point since, std::chrono::milliseconds ttl, jitter&
     return wanted - wanted.time_since_epoch() % tick;
 }
 
+key_state state_of(const answer& got, bool heals) noexcept {
+    switch (got.said) {
+    case vote::granted:
+        return heals ? key_state::healed : key_state::kept;
+    case vote::absent:
+        return got.forgot ? key_state::quarantined : key_state::missing;
+    case vote::quarantined:
+        return key_state::quarantined;
+    case vote::owned_by_other:
+        return key_state::owned_by_other;
+    default:
+        return key_state::unknown;
+    }
+}
+
 } // namespace
 
 void claim::hold(
@@ -206,25 +221,6 @@ steps claim::due(master_set& silent, const circumstances& at) {
 }
 
 // --- An extension, and the replies that decide it (extension.hpp)
-
-namespace {
-
-key_state state_of(const answer& got, bool heals) noexcept {
-    switch (got.said) {
-    case vote::granted:
-        return heals ? key_state::healed : key_state::kept;
-    case vote::absent:
-        return got.forgot ? key_state::quarantined : key_state::missing;
-    case vote::quarantined:
-        return key_state::quarantined;
-    case vote::owned_by_other:
-        return key_state::owned_by_other;
-    default:
-        return key_state::unknown;
-    }
-}
-
-} // namespace
 
 void claim::extend(std::chrono::milliseconds ttl, bool asked_for, const circumstances& at) {
     assert(is_held() && !extending_.active);

@@ -29,10 +29,7 @@ inline steps claim::removed(const told& from, vote what, const circumstances& at
     votes.of[from.master].said = what;
     steps out = steps::counted | (in_flight(from.master) ? steps::landed : steps::none);
     mine.in_flight &= ~one;
-    if ((mine.awaited & one) != 0) {
-        mine.awaited &= ~one;
-        --mine.pending;
-    }
+    mine.awaited &= ~one;
     const bool confirmed = confirms_removal(what);
     if (confirmed) {
         out |= steps::confirmed;
@@ -70,7 +67,8 @@ inline steps claim::settle(master_set active, time_point until, const circumstan
         && most + static_cast<std::size_t>(std::popcount(mine.awaited & active)) >= at.majority) {
         mine.decide_by = until;
     }
-    const bool all_replied = most + mine.pending < at.majority;
+    const auto awaited = static_cast<std::size_t>(std::popcount(mine.awaited));
+    const bool all_replied = most + awaited < at.majority;
     if (most < at.majority && !all_replied && !result_due(at.now)) {
         return steps::none;
     }

@@ -41,6 +41,16 @@ std::string explain(const claim& owner, const answer& got, std::string_view erro
                                          : text_of_error(owner, error);
 }
 
+// Of one lock in a call for several.
+sent_command command_of(command_kind kind, const frame::item& one) noexcept {
+    return {.kind = kind, .epoch = one.epoch, .subject = one.claim};
+}
+
+// Lock `n` of a call, in a set of its locks (`receiver::granted`).
+std::uint64_t place_of(const frame& what, std::size_t n) noexcept {
+    return std::uint64_t{1} << (what.items.size() - 1 - n);
+}
+
 } // namespace
 
 // --- One claim
@@ -195,20 +205,6 @@ void wire::note_published(const arrival& at, const frame::item& each, std::uint6
 }
 
 // --- Calls for several locks: divides each reply among the claims
-
-namespace {
-
-// Of one lock in a call for several.
-sent_command command_of(command_kind kind, const frame::item& one) noexcept {
-    return {.kind = kind, .epoch = one.epoch, .subject = one.claim};
-}
-
-// Lock `n` of a call, in a set of its locks (`receiver::granted`).
-std::uint64_t place_of(const frame& what, std::size_t n) noexcept {
-    return std::uint64_t{1} << (what.items.size() - 1 - n);
-}
-
-} // namespace
 
 void wire::frame_replied(const arrival& at, const reply& answered) {
     frame& what = *frames_.find(at.command.subject.to<frame>());

@@ -21,6 +21,14 @@ constexpr std::uint16_t checks_fitness = 1;
 constexpr std::uint16_t restarts_memory = 1;
 constexpr std::uint16_t only_looks = 2;
 
+// A word of a memory record. The second is its server, and its list of members if that has changed.
+std::string_view record_word(std::string_view record, int place) noexcept {
+    for (; place > 0; --place) {
+        record = record.substr(std::min(record.find(' '), record.size() - 1) + 1);
+    }
+    return record.substr(0, record.find(' '));
+}
+
 } // namespace
 
 void connection::handle_introduction(
@@ -274,18 +282,6 @@ void connection::ask_for_clock_and_record(time_point now) {
 
 // --- The handshake: the master's memory record, and what follows from it, which are the
 // quarantine, the longest ttl and the check of each command
-
-namespace {
-
-// A word of a memory record. The second is its server, and its list of members if that has changed.
-std::string_view record_word(std::string_view record, int place) noexcept {
-    for (; place > 0; --place) {
-        record = record.substr(std::min(record.find(' '), record.size() - 1) + 1);
-    }
-    return record.substr(0, record.find(' '));
-}
-
-} // namespace
 
 void connection::looked(const in_flight& command, const reply& got, time_point now) {
     if (command.what.epoch != only_looks) {
