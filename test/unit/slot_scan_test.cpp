@@ -1,4 +1,4 @@
-#include "core/engine/slot_scans.hpp"
+#include "core/waiting/slot_search.hpp"
 #include "support/test.hpp"
 
 namespace slot_scan_test { namespace {

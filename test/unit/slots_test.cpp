@@ -1,7 +1,7 @@
 // The slots of a pool on a virtual clock: what an acquire does with what a scan has found, and
 // how a pool stands.
 
-#include "core/engine/slot_scans.hpp"
+#include "core/waiting/slot_search.hpp"
 #include "slot_keys.hpp"
 
 namespace slots_test {

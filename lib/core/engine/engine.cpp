@@ -56,7 +56,8 @@ void engine::close(time_point now) {
         }
     });
     queries_.end_all();
-    scans_.end_all(); // only status queries are left
+    // Only status queries are left.
+    scans_.for_each([this](slot_scan& asking) { report_pool(asking); });
     finish_closing(now);
 }
 
@@ -173,7 +174,9 @@ void engine::fire(const timer& due, time_point now) {
         queries_.due(due.subject);
         break;
     case timer_owner::slot_scan:
-        scans_.due(due.subject);
+        if (slot_scan* const asking = scans_.find(due.subject)) {
+            report_pool(*asking);
+        }
         break;
     case timer_owner::wait_queue:
         if (wait_queue* const unused = queues_.find(due.subject)) {

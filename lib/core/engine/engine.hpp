@@ -19,7 +19,6 @@
 #include "core/waiting/wait_queues.hpp"
 #include "engine_callbacks.hpp"
 #include "queries.hpp"
-#include "slot_scans.hpp"
 
 #include <redlock/diagnostics.hpp>
 #include <redlock/metrics.hpp>
@@ -102,9 +101,7 @@ public:
         queries_.ask(cookie, resource, now);
     }
     void
-    query_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now) {
-        scans_.ask(cookie, pool, slots, now);
-    }
+    query_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now);
     /// Makes this change of the members from now on, and no other one; none: stops. What is planned
     /// stays so. Also before the start.
     void change_members(std::optional<member_change> what, time_point now);
@@ -240,7 +237,13 @@ private:
     void pause_or_finish(acquire_call& wanted, claim& attempt, time_point now);
     void count_for_newer(const claim& ended, const arrival& at, const answer& got);
 
-    // and of slots of a pool
+    // slots.cpp: an acquire of slots of a pool, and the status of a pool
+    slot_scan& new_scan(
+        std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted, bool with_owners);
+    void ask_masters(slot_scan& asking, time_point now);
+    void send_scan(const slot_scan& asking, std::size_t master, unsigned command, time_point now);
+    void scan_answered(const arrival& at, const reply* answer);
+    void report_pool(slot_scan& done);
     void start_scan(acquire_call& wanted, time_point now);
     void end_scan(acquire_call& wanted);
     void slots_found(acquire_call& wanted, slot_scan& asking, time_point now);
@@ -312,9 +315,8 @@ private:
     wire wire_{rules_, masters_, claims_, *this};
     pool<acquire_call> acquires_;
     wait_queues queues_{masters_};
-    tools tools_{rules_, masters_, wire_, timers_, host_};
-    queries queries_{tools_};
-    slot_scans scans_{tools_, *this};
+    queries queries_{{rules_, masters_, wire_, timers_, host_}};
+    pool<slot_scan> scans_;
     removal_limits limits_;
     std::vector<handle<acquire_call>> finishing_; // failed acquires whose rollback is not sent yet
     std::size_t leaving_ = 0;      // commands in flight that give up a ticket of the fair queue

@@ -3,12 +3,8 @@
 
 #pragma once
 
-#include "core/base/timers.hpp"
 #include "core/locks/claim.hpp"
-#include "core/locks/wire.hpp"
-#include "core/masters/masters.hpp"
 #include "core/masters/member_list.hpp"
-#include "core/masters/settings.hpp"
 #include "core/waiting/acquire_call.hpp"
 
 #include <redlock/diagnostics.hpp>
@@ -80,15 +76,6 @@ public:
 
 protected:
     ~engine_callbacks() = default;
-};
-
-/// Queries, scans, tickets and the log have these as a private base.
-struct tools {
-    const settings& rules_;
-    masters& masters_;
-    wire& wire_;
-    timers& timers_;
-    engine_callbacks& host_;
 };
 
 } // namespace redlock::core

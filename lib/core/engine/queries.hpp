@@ -2,9 +2,13 @@
 
 #pragma once
 
+#include "core/base/timers.hpp"
 #include "core/base/validity.hpp"
 #include "core/bytes/command.hpp"
 #include "core/bytes/resp.hpp"
+#include "core/locks/wire.hpp"
+#include "core/masters/masters.hpp"
+#include "core/masters/settings.hpp"
 #include "engine_callbacks.hpp"
 
 #include <redlock/diagnostics.hpp>
@@ -56,6 +60,15 @@ public:
 private:
     std::vector<std::string> owners_; // the tokens that were found
     std::size_t pending_ = 0;
+};
+
+/// What queries work with.
+struct tools {
+    const settings& rules_;
+    masters& masters_;
+    wire& wire_;
+    timers& timers_;
+    engine_callbacks& host_;
 };
 
 class queries : tools, receiver {

@@ -265,8 +265,8 @@ void engine::replied(const arrival& at, const reply* got) {
         holder_told(acquires_.find(at.command.subject.to<acquire_call>()), at, got);
     } else if (kind == command_kind::take_ticket || kind == command_kind::leave_queue) {
         ticket_answered(at, got);
-    } else if (slot_scan* const found = scans_.answered(at, got)) {
-        slots_found(*acquires_.find(found->asked_by), *found, at.now);
+    } else {
+        scan_answered(at, got);
     }
 }
 

@@ -1,0 +1,238 @@
+// The slots of a pool: lets an acquire try some of those that are free, and reports the status of a
+// pool.
+//
+// A waiter for a slot is in the wait queue of its pool. Only its front differs: it searches first,
+// and then makes attempts on slots that were free. The release of any slot is published on the
+// channel of the pool.
+//
+// A scan sends one command to each master for 512 slots, all in one round trip.
+
+#include "core/bytes/keys.hpp"
+#include "engine.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace redlock::core {
+
+slot_scan& engine::new_scan(
+    std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted, bool with_owners) {
+    slot_scan& made = scans_.create();
+    made.key = pool_key;
+    made.begin(size(), majority(), slots, wanted, with_owners);
+    return made;
+}
+
+void engine::start_scan(acquire_call& wanted, time_point now) {
+    wanted.stage = acquire_call::phase::scanning;
+    if (wanted.queue != nullptr) {
+        wanted.queue->polls.asked_all(now);
+    }
+    const slot_search& search = *wanted.search;
+    slot_scan& asking = new_scan(wanted.key, search.slots(), search.wants(), false);
+    asking.asked_by = wanted.self;
+    wanted.search->scan = asking.self;
+    if (masters_.ready()) {
+        ask_masters(asking, now);
+    } else {
+        for (std::size_t i = 0; i < size(); ++i) {
+            asking.not_asked(i, masters_[i].admitted ? vote::pending : masters_[i].otherwise);
+        }
+    }
+    if (asking.found.over()) { // nothing was sent
+        slots_found(wanted, asking, now);
+    } else {
+        const time_point impatient = wanted.wait_until > wanted.began ? wanted.wait_until : forever;
+        timers_.set(wanted.wake, std::min(later(now, rules_.master_timeout), impatient));
+    }
+}
+
+void engine::end_scan(acquire_call& wanted) {
+    slot_scan* const asking = wanted.search ? scans_.find(wanted.search->scan) : nullptr;
+    if (asking != nullptr) {
+        scans_.destroy(*asking);
+    }
+}
+
+// Ends a scan: starts an attempt on a free slot, or ends this search.
+void engine::slots_found(acquire_call& wanted, slot_scan& asking, time_point now) {
+    const slot_tally& found = asking.found;
+    if (wanted.search->scanned(found, random_)) {
+        end_scan(wanted);
+        try_it(wanted, now);
+        return;
+    }
+    wanted.outcome = found.complete() >= masters_.majority() ? errc::contended : errc::no_quorum;
+    if (masters_.ready()) {
+        asking.explain();
+    }
+    std::swap(wanted.last, asking.votes);
+    wanted.decided_at = now;
+    end_scan(wanted);
+    if (wanted.queue == nullptr || closing() || now >= wanted.wait_until) {
+        finish(wanted, now);
+    } else {
+        act(wanted, no_slot(wanted, now), now);
+    }
+}
+
+// A search found no slot: the next step is to search again, or it pauses.
+next_step engine::no_slot(acquire_call& front, time_point now) {
+    wait_queue& mine = *front.queue;
+    mine.found(front.outcome, front.last);
+    front.search->stop();
+    if (front.outcome == errc::contended) {
+        if (mine.take_notified()) {
+            return next_step::ask;
+        }
+        watch(mine, now);
+    }
+    pause(front, mine.no_slot(view_of(mine, now), random_), now);
+    return next_step::wait;
+}
+
+// The front got a slot, and the next waiter becomes the front. After a local handoff all slots are
+// held, so it waits until the planned search. Otherwise it continues with the other free slots of
+// the last scan.
+void engine::look_on(wait_queue& waiters, acquire_call& served, const claim& won, time_point now) {
+    acquire_call& next = *waiters.front();
+    if (won.handed_since() != never && !waiters.take_notified()) {
+        pause(next, waiters.search_at(), now);
+        return;
+    }
+    pause(next, now, now);
+    if (next.search) {
+        next.search->take_over(*served.search);
+    }
+}
+
+// An attempt on one slot has failed: tries another if this search has one left. Returns false if it
+// has ended.
+bool engine::try_next_slot(acquire_call& wanted, claim& attempt, time_point now) {
+    if (wanted.outcome != errc::contended || !wanted.search->refused() || closing()
+        || (wanted.wait_until > wanted.began
+            && wanted.wait_until <= later(now, 2 * masters_.retry_floor()))) {
+        return false;
+    }
+    roll_back(wanted, attempt, false, now);
+    // Another client tries the same slots: from now on the arbiter is asked first, and decides
+    // between the two.
+    wanted.ask_arbiter = true;
+    try_it(wanted, now);
+    return true;
+}
+
+// --- Scans
+
+void engine::query_slots(
+    std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now) {
+    std::string key;
+    assign_pool_key(key, rules_.key_prefix, pool);
+    slot_scan& asking = new_scan(key, slots, slots, true);
+    asking.cookie = cookie;
+    ask_masters(asking, now);
+    if (asking.found.over()) {
+        report_pool(asking);
+    } else {
+        timers_.set(asking.wake, later(now, rules_.master_timeout));
+    }
+}
+
+void engine::ask_masters(slot_scan& asking, time_point now) {
+    wire_.flush(); // a slot may be free after the removals of this turn
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        // The status of a pool includes masters that may not vote.
+        const connection& link = *masters_[i].link;
+        const bool answers = asking.wants_owners()
+                                 ? link.up() && !link.silent() && !masters_[i].duplicate
+                                 : masters_[i].admitted;
+        if (!answers || link.overloaded()) {
+            asking.not_asked(i, answers ? vote::unreachable : masters_[i].otherwise);
+            continue;
+        }
+        const bool certifies = asking.wants_owners() && rules_.guarded();
+        asking.found.asked(i, asking.commands() + (certifies ? 1 : 0));
+        for (unsigned command = 0; command < asking.commands(); ++command) {
+            send_scan(asking, i, command, now);
+        }
+        if (certifies) {
+            wire_.send(
+                i,
+                {"GET", rules_.record_key},
+                {.kind = command_kind::read_record,
+                 .record = link.record(),
+                 .to = this,
+                 .subject = asking.self},
+                now);
+        }
+    }
+}
+
+void engine::send_scan(
+    const slot_scan& asking, std::size_t master, unsigned command, time_point now) {
+    const std::uint32_t first = slot_scan::first_of(command);
+    const std::uint32_t count = asking.count_of(command);
+    // Only the guarded protocol uses a script: plain also works where scripts are forbidden. It is
+    // rare, and sent whole: no command variant needs to be remembered.
+    const bool owners = asking.wants_owners() || !rules_.guarded();
+    const decimal number(count);
+    std::vector<std::string_view> words{"MGET"};
+    if (!owners) {
+        words = {"EVAL", scan_slots, number};
+    }
+    std::vector<std::string> keys(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        assign_slot_key(keys[i], asking.key, first + i);
+        words.push_back(keys[i]);
+    }
+    std::string bytes;
+    append_command(bytes, words);
+    wire_.send(
+        master,
+        bytes,
+        {.kind = command_kind::scan_slots,
+         .how = owners ? command_variant::native : command_variant::eval,
+         .epoch = static_cast<std::uint16_t>(command),
+         .to = this,
+         .subject = asking.self},
+        now);
+}
+
+void engine::scan_answered(const arrival& at, const reply* answer) {
+    slot_scan* const asking = scans_.find(at.command.subject.to<slot_scan>());
+    if (asking == nullptr) {
+        return; // the search has continued without this scan
+    }
+    const master& one = masters_[at.master];
+    if (answer == nullptr) {
+        asking->dropped(at.master, one.link->why_down());
+    } else if (at.command.kind == command_kind::read_record) {
+        asking->certified(at.master, one.link->certifies(at.command, *answer));
+    } else {
+        const bool native = at.command.how == command_variant::native;
+        asking->answered(
+            at.master, at.command.epoch, native, *answer, masters_.longest_ttl(), one.admitted);
+    }
+    if (!asking->decided()) {
+        return;
+    }
+    if (acquire_call* const wanted = acquires_.find(asking->asked_by)) {
+        slots_found(*wanted, *asking, at.now);
+    } else {
+        report_pool(*asking);
+    }
+}
+
+void engine::report_pool(slot_scan& done) {
+    timers_.cancel(done.wake);
+    lock_status status = done.status(majority());
+    for (std::size_t i = 0; i < status.masters.size(); ++i) {
+        status.masters[i].endpoint = rules_.names[i];
+    }
+    host_.queried(done.cookie, std::move(status));
+    scans_.destroy(done);
+}
+
+} // namespace redlock::core
