@@ -16,11 +16,15 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The refusal of a value where something else allows only one: "order is 'fifo'; allowed: 'none',
-// with a slot".
-invalid_value
-only_with(std::string_view other, std::string field, setting_value value, setting_value allows) {
-    return {std::move(field), std::move(value), {}, allows, allows, fmt::format("with {}", other)};
+// Refuses a value where something else allows only one: "order is 'fifo'; allowed: 'none', with a
+// slot".
+validation only(
+    bool allowed, const char* field, std::string_view value, const char* allows, const char* with) {
+    if (allowed) {
+        return {};
+    }
+    return invalid_value{
+        field, std::string(value), {}, allows, allows, fmt::format("with {}", with)};
 }
 
 invalid_value
@@ -71,24 +75,25 @@ check_options(const acquire_options& options, const config& config, milliseconds
         }
         return out;
     }
-    if (options.wait.limit().count() < 0) {
+    if (options.wait.limit() < none) {
         return invalid_value{"wait", options.wait.limit(), {}, none, {}, {}};
     }
-    if (options.fencing && config.protocol != protocol::guarded) {
-        return against(
-            "protocol", std::string(to_string(config.protocol)), "fencing needs guarded");
+    const bool guarded = config.protocol == protocol::guarded;
+    const bool shared = options.mode == lock_mode::shared;
+    if (options.fencing && !guarded) {
+        return against("protocol", "plain", "fencing needs guarded");
     }
-    if (options.mode != lock_mode::exclusive) {
-        const std::string mode(to_string(options.mode));
-        if (config.protocol != protocol::guarded) {
-            return only_with("protocol plain", "mode", mode, "exclusive");
-        }
-        if (options.order != fairness::none) {
-            return only_with("mode " + mode, "order", "fifo", "none");
-        }
-        if (options.fencing) {
-            return only_with("mode shared", "fencing", "on", "off");
-        }
+    if (validation valid = first_error(
+            {only(!shared || guarded, "mode", "shared", "exclusive", "protocol plain"),
+             only(
+                 !shared || options.order == fairness::none,
+                 "order",
+                 "fifo",
+                 "none",
+                 "mode shared"),
+             only(!shared || !options.fencing, "fencing", "on", "off", "mode shared")});
+        !valid) {
+        return valid;
     }
     acquire_options bounded = options; // the default margin is smaller with a shorter hold
     bounded.max_hold = std::max(options.max_hold, milliseconds(1));
@@ -99,14 +104,6 @@ check_options(const acquire_options& options, const config& config, milliseconds
             "max_hold", options.max_hold, {}, unusable + milliseconds(1), {}, "or 0 for no limit"};
     }
     return {};
-}
-
-validation only(
-    bool allowed, const char* field, std::string_view value, const char* allows, const char* with) {
-    if (allowed) {
-        return {};
-    }
-    return only_with(with, field, std::string(value), std::string(allows));
 }
 
 validation guarded_only(const config& rules, const char* with) {
