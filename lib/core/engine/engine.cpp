@@ -9,14 +9,6 @@ namespace redlock::core {
 
 namespace {
 
-std::uint64_t seed_from(engine_callbacks& outside) {
-    std::array<unsigned char, sizeof(std::uint64_t)> bytes{};
-    outside.random(bytes);
-    std::uint64_t seed = 0;
-    std::memcpy(&seed, bytes.data(), sizeof seed);
-    return seed;
-}
-
 // The part of the metrics of a master in which a vote of this kind is counted.
 counts_per<vote::duplicate> master_metrics::*counts_of(command_kind kind) noexcept {
     return kind == command_kind::acquire  ? &master_metrics::acquire_votes
@@ -29,11 +21,19 @@ counts_per<vote::duplicate> master_metrics::*counts_of(command_kind kind) noexce
 engine::engine(settings rules, engine_callbacks& outside)
     : rules_(std::move(rules)),
       host_(outside),
-      random_(seed_from(outside)),
+      random_(drawn(outside)),
       masters_(rules_, *this, random_),
       limits_(rules_.size(), rules_.removals_max, rules_.turn_max) {}
 
 engine::~engine() = default;
+
+std::uint64_t engine::drawn(engine_callbacks& outside) {
+    std::array<unsigned char, sizeof(std::uint64_t)> bytes{};
+    outside.random(bytes);
+    std::uint64_t number = 0;
+    std::memcpy(&number, bytes.data(), sizeof number);
+    return number;
+}
 
 void engine::start(time_point now) {
     assert(life_ == life::created);
@@ -179,8 +179,10 @@ void engine::fire(const timer& due, time_point now) {
         }
         break;
     case timer_owner::wait_queue:
-        if (wait_queue* const unused = queues_.find(due.subject)) {
-            stop_lingering(*unused, now);
+        if (wait_queue* const unused = queues_.find(due.subject);
+            unused != nullptr && std::exchange(unused->lingers, false)) {
+            queues_.unwatch(*unused, now);
+            end_if_unused(*unused);
         }
         break;
     case timer_owner::claim:

@@ -177,6 +177,7 @@ private:
     void replied(const arrival& at, const reply* got) override;
 
     // engine.cpp
+    static std::uint64_t drawn(engine_callbacks& outside); // a random number
     const circumstances& at(time_point now) noexcept {
         here_.now = now;
         return here_;
@@ -282,7 +283,6 @@ private:
     time_point yields_until(lock_form form, std::string_view key) noexcept;
     void leave(acquire_call& wanted, time_point now);
     void end_if_unused(wait_queue& waiters);
-    void stop_lingering(wait_queue& waiters, time_point now);
     next_step pause_over(acquire_call& front, time_point now);
     void pause(acquire_call& front, time_point until, time_point now);
     time_point retry_at(acquire_call& front, const claim& attempt, time_point now);

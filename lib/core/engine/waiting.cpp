@@ -137,13 +137,6 @@ void engine::end_if_unused(wait_queue& waiters) {
     }
 }
 
-void engine::stop_lingering(wait_queue& waiters, time_point now) {
-    if (std::exchange(waiters.lingers, false)) {
-        queues_.unwatch(waiters, now);
-        end_if_unused(waiters);
-    }
-}
-
 next_step engine::pause_over(acquire_call& front, time_point now) {
     if (take_ticket(front, now)) {
         return next_step::wait;
@@ -226,9 +219,7 @@ void engine::holder_told(acquire_call* wanted, const arrival& at, const reply* a
     }
     if (at.command.kind == command_kind::get) {
         if (answered->text == held_by_readers && wanted->intent == 0) {
-            std::array<unsigned char, sizeof wanted->intent> bytes{};
-            host_.random(bytes);
-            std::memcpy(&wanted->intent, bytes.data(), bytes.size());
+            wanted->intent = drawn(host_);
             wake(*wanted->queue, at.now); // to announce it
         }
         return;

@@ -294,7 +294,7 @@ void wire::send_frame(const frame& what) {
             call_.clear();
             frames_.write(call_, what, how, record, first);
             if (certifies) {
-                link.append_certificate(call_);
+                append_command(call_, {"GET", record}); // the certificate
             }
             common = call_.size();
             said = how;

@@ -34,12 +34,6 @@ std::int64_t number(std::string_view text) noexcept {
     return value;
 }
 
-// The server reads its clock from time to time and reports whole seconds: it may be a second
-// younger than it reports.
-std::chrono::seconds surely_up(const server_info& info) noexcept {
-    return std::max(info.uptime - std::chrono::seconds(1), std::chrono::seconds(0));
-}
-
 // Whether `id` is a replication id: not all zeros ("none"), and usable as one word of the memory
 // record.
 bool names_replication(std::string_view id) noexcept {
@@ -110,7 +104,10 @@ judge(const server_info& info, const settings& rules, time_point now, time_point
     if (rules.guarded() || !rules.quarantine) {
         return {};
     }
-    const std::chrono::nanoseconds age = surely_up(info);
+    // The server reads its clock from time to time and reports whole seconds: it may be a second
+    // younger than it reports.
+    const std::chrono::nanoseconds age =
+        std::max(info.uptime - std::chrono::seconds(1), std::chrono::seconds(0));
     const std::chrono::nanoseconds needed = rules.quarantine_time();
     eligibility quarantined;
     quarantined.votes_from = age < needed ? now + (needed - age) : never;

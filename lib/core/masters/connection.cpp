@@ -263,7 +263,10 @@ void connection::time_passed(time_point now) {
         break;
     case duty::give_up_opening:
         lose(
-            liveness_.connected() ? lost_text(said_, not_introduced_text(rules_))
+            liveness_.connected() ? lost_text(
+                said_,
+                "connect_timeout (" + std::to_string(rules_.connect_timeout.count())
+                    + " ms) expired before the server replied")
                                   : not_connected_text(rules_, master_),
             false,
             now);
@@ -287,7 +290,11 @@ void connection::time_passed(time_point now) {
         break;
     }
     if (up() && !silent() && now >= fitness_due_) {
-        check_health(now);
+        const bool idle = in_flight_.empty();
+        check_fitness(now);
+        if (idle && rules_.guarded() && serves(now)) {
+            ask_for_clock_and_record(now);
+        }
     }
 }
 

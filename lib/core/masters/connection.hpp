@@ -209,7 +209,6 @@ public:
     /// follows on the same connection. If the record is still that of the handshake, the master has
     /// lost nothing since, and what it granted in between is a vote.
     /// \{
-    void append_certificate(std::string& out) const;
     /// Returns the number of the current memory record, for `sent_command::record`.
     std::uint32_t record() const noexcept { return record_number_; }
     /// Whether the memory record in the reply is the one that was current when the command was
@@ -273,13 +272,11 @@ private:
     std::chrono::milliseconds fitness_interval() const noexcept;
     void ask_for_info(bool checks, time_point now);
     void check_fitness(time_point now);
-    void check_health(time_point now);
     /// Whether it votes, or would if it were not silent.
     bool serves(time_point now) const {
         return fitness_.fit && members_.serves(master_)
                && !(rules_.guarded() && fitness_.quarantined(now));
     }
-    bool is_unchanged(const server_info& seen, time_point now) const;
     void introduced(const in_flight& command, const reply& info, time_point now);
     void looked(const in_flight& command, const reply& got, time_point now);
     bool needs_handshake(const reply& seen) const;

@@ -114,19 +114,6 @@ void connection::check_fitness(time_point now) {
     }
 }
 
-void connection::check_health(time_point now) {
-    const bool idle = in_flight_.empty();
-    check_fitness(now);
-    if (idle && rules_.guarded() && serves(now)) {
-        ask_for_clock_and_record(now);
-    }
-}
-
-bool connection::is_unchanged(const server_info& seen, time_point now) const {
-    return fitness_.fit && script_refusal_.empty() && judge(seen, rules_, now).fit
-           && seen.run_id == info_.run_id && seen.losses() == info_.losses();
-}
-
 void connection::introduced(const in_flight& command, const reply& answer, time_point now) {
     const bool checks = command.what.epoch == checks_fitness;
     looking_ = looking_ && checks; // a connection before this one may have waited for its look
@@ -147,7 +134,9 @@ void connection::introduced(const in_flight& command, const reply& answer, time_
             now);
         return;
     }
-    if (checks && is_unchanged(*info, now)) {
+    const bool same = info->run_id == info_.run_id && info->losses() == info_.losses();
+    if (checks && same && fitness_.fit && script_refusal_.empty()
+        && judge(*info, rules_, now).fit) {
         return;
     }
     introducing_again_ = introducing_again_ || checks;
@@ -377,10 +366,6 @@ std::string connection::new_id() {
     std::string out(2 * secret.size(), '0');
     write_hex(secret, out);
     return out;
-}
-
-void connection::append_certificate(std::string& out) const {
-    append_command(out, {"GET", rules_.record_key});
 }
 
 bool connection::certifies(const sent_command& sent, const reply& got) const noexcept {

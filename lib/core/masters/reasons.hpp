@@ -28,11 +28,6 @@ inline std::string not_connected_text(const settings& rules, std::size_t master)
                                         : " ms) expired during name resolution or connect");
 }
 
-inline std::string not_introduced_text(const settings& rules) {
-    return "connect_timeout (" + std::to_string(rules.connect_timeout.count())
-           + " ms) expired before the server replied";
-}
-
 /// Of a master that has recorded too short a quarantine for this ttl.
 inline std::string too_long_text(std::chrono::milliseconds ttl, std::chrono::milliseconds limit) {
     if (limit.count() == 0) {
