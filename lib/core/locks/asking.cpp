@@ -15,15 +15,21 @@
 
 namespace redlock::core {
 
-void claim::acquire(
-    lock_form form, owned_key key, const claim_terms& wanted, const circumstances& at) {
+void claim::start_asking(claim_origin from, const claim_terms& wanted, const circumstances& at) {
     phase_ = phase::asking;
     std::construct_at(
         &asking_,
         asking_state{
             .count = {at.rules.size(), at.majority},
+            .from = from,
             .min_validity = shortened(wanted.min_validity),
+            .began = at.now,
             .patience = wanted.patience});
+}
+
+void claim::acquire(
+    lock_form form, owned_key key, const claim_terms& wanted, const circumstances& at) {
+    start_asking(claim_origin::acquire, wanted, at);
     form_ = form;
     key_ = std::move(key);
     fencing_ = wanted.fencing;
@@ -46,15 +52,7 @@ steps claim::hand_to(
         asked_ttl_ = ttl_;
     }
     wanted_by = next;
-    phase_ = phase::asking;
-    std::construct_at(
-        &asking_,
-        asking_state{
-            .count = {at.rules.size(), at.majority},
-            .from = claim_origin::hand_off,
-            .min_validity = shortened(wanted.min_validity),
-            .accepted_at = at.now,
-            .patience = wanted.patience});
+    start_asking(claim_origin::hand_off, wanted, at);
     if (wrong::handoff_without_raise || !fencing_) {
         return steps::won;
     }

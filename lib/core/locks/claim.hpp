@@ -57,7 +57,7 @@ struct asking_state {
     std::uint32_t arbiter = all_asked; // the one master that was asked so far
     short_ttl min_validity{};
     std::uint64_t raise_to = 0;
-    time_point accepted_at = never; // of a local handoff
+    time_point began = never; // t0, or the local handoff
     time_point patience = forever;
 };
 struct held_state {
@@ -185,9 +185,7 @@ public:
     std::size_t granted() const noexcept { return asking_.count.granted(); }
     std::size_t refusals() const noexcept { return asking_.count.held(); }
     /// When its owner began: t0, or the local handoff.
-    time_point began() const noexcept {
-        return asking_.from == claim_origin::hand_off ? asking_.accepted_at : asked_at_;
-    }
+    time_point began() const noexcept { return asking_.began; }
     time_point vote_by() const noexcept { return vote_by_; }
     /// When a raise that starts now is given up.
     time_point raised_by(const circumstances& at) const noexcept;
@@ -386,6 +384,7 @@ private:
     master_set unsent() const noexcept { return removing_.unconfirmed & ~removing_.in_flight; }
 
     // asking.cpp
+    void start_asking(claim_origin, const claim_terms&, const circumstances&);
     steps acquire_answered(const told&, const answer&, const circumstances&);
     steps attach_answered(const told&, const answer&, const circumstances&);
     steps raise_answered(const told&, const answer&, const circumstances&);

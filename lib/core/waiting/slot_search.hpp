@@ -158,7 +158,6 @@ public:
         std::uint32_t slots,
         std::uint32_t wanted,
         bool with_owners);
-    std::uint32_t slots() const noexcept { return slots_; }
     bool wants_owners() const noexcept { return !owners_.empty(); }
 
     /// \name The commands to one master, numbered from 0
