@@ -286,7 +286,6 @@ not_after=1   | | -1 0 T | =
 the quarantine is the longest that was asked for
  | epoch=4,run,-,T-29999999,0,1d   | -2 1 T        | =
  | epoch=4,run,-,T-30s,0,1d        | WON
- | epoch=4,run,-,T-59s,60000000,1d | -2 1000000 T  | =
  | epoch=4,run,-,T-60s,60000000,1d | WON
  | epoch=4,run,-,T,0,1d            | -2 30000000 T | =
 a record of another server, from the future or of another format is none
@@ -294,23 +293,18 @@ a record of another server, from the future or of another format is none
  | epoch=4,else,-,T-100s,0,1d | -4 30000000 T | =
  | epoch=4,run,-,T+1,0,1d     | -4 30000000 T | =
  | epoch=2,run,-,T-100s,0  | -4 30000000 T | =
- | epoch=#                 | -4 30000000 T | =
 )";
 
 // An extension or a heal, of what is missing.
 const std::string missing = R"(
 where it is missing, it matters whether the master may have forgotten it
- | BEFORE | MISSING
  | BEFORE epoch=4,run,-,T-30s,0,1d        | MISSING
  | BEFORE epoch=4,run,-,T-29999999,0,1d   | -2 0 T | =
- | BEFORE epoch=4,run,-,T-60s,60000000,1d | MISSING
  | BEFORE epoch=4,run,-,T-59s,60000000,1d | -2 0 T | =
  | BEFORE epoch=none                   | -2 0 T | =
  | BEFORE epoch=4,else,-,T-100s,0,1d      | OTHER_RECORD
  | BEFORE epoch=2,run,-,T-100s,0       | -2 0 T | =
- | BEFORE epoch=#                      | -2 0 T | =
 q=0 | BEFORE epoch=4,run,-,T,0,1d         | MISSING
-q=0 | BEFORE epoch=4,run,-,T+1,0,1d       | -2 0 T | =
 )";
 
 // An extension is not executed under the record of another generation of members.
@@ -332,7 +326,6 @@ const meanings in_a_call_for_several{
 const std::string no_limit = R"(
 without a limit it is late
 not_after=0 | a=$/4000 b=$/4000 | -1 0 T | =
-not_after=0 |                   | -1 0 T | =
 )";
 
 TEST_CASE("what the plain protocol does") {
@@ -346,9 +339,7 @@ an extension never shortens
  | a=$/20000           | 1 0         | =
  | a=$                 | 1 0         | a=$/10000
  | a=other/4000        | 1 0 1 4000  | =
- | a=other             | 1 0 1 -1    | =
  |                     | 1 0 1 -3    | =
- | a=#                 | 1 0 1 wrong | =
 )");
 }
 
@@ -360,15 +351,11 @@ TEST_CASE("what a handshake does") {
         R"(
 the memory of a server without a record of its own begins now
                       | epoch=none                | 1 T+30s T 4 run - T 30000000 2e | epoch=4,run,-,T,30000000,2e
-promoted=f00          | epoch=none                | 1 T+30s T 4 run f00 T 30000000 2e | epoch=4,run,f00,T,30000000,2e
                       | epoch=4,else,-,T-100s,0,1d   | 1 T+30s T 4 run - T 30000000 2e | epoch=4,run,-,T,30000000,2e
-                      | epoch=4,else,f00,T-100s,0,1d | 1 T+30s T 4 run - T 30000000 2e | epoch=4,run,-,T,30000000,2e
 stepped=1             | epoch=4,run,-,T-100s,0,1d    | 1 T+30s T 4 run - T 30000000 2e | epoch=4,run,-,T,30000000,2e
                       | epoch=4,run,-,T+1,0,1d       | 1 T+30s T 4 run - T 30000000 2e | epoch=4,run,-,T,30000000,2e
 promoted=f00          | epoch=4,run,-,T-100s,0,1d    | 1 T+30s T 4 run f00 T 30000000 2e | epoch=4,run,f00,T,30000000,2e
-promoted=f00          | epoch=4,run,f01,T-100s,0,1d  | 1 T+30s T 4 run f00 T 30000000 2e | epoch=4,run,f00,T,30000000,2e
 one with a record goes on from there
-                      | epoch=4,run,-,T-100s,30000000,1d/5 | 0 T-70s T 4 run - T-100s 30000000 1d | =
                       | epoch=4,run,-,T-100s,0,1d    | 0 T-70s T 4 run - T-100s 30000000 2e | epoch=4,run,-,T-100s,30000000,2e
                       | epoch=4,run,-,T,30000000,1d  | 0 T+30s T 4 run - T 30000000 1d | =
                       | epoch=4,run,f00,T-100s,30000000,1d | 0 T-70s T 4 run f00 T-100s 30000000 1d | =
@@ -377,11 +364,11 @@ without a list, a client that has none leaves no quarantine, and ends none
 stepped=3             | epoch=none                | 1 T T 4 run - T 0 2e | epoch=4,run,-,T,0,2e
 stepped=3             | epoch=4,run,-,T-100s,20000000,1d | 0 T-80s T 4 run - T-100s 20000000 1d | =
 the longest quarantine counts
-                      | epoch=4,run,-,T-100s,60000000,1d | 0 T-40s T 4 run - T-100s 60000000 1d | =
+q=60000000            | epoch=4,run,-,T-40s,30000000,1d | 2 T+20s T 4 run - T-40s 60000000 2e | epoch=4,run,-,T-40s,60000000,2e
+                      | epoch=4,run,-,T-40s,60000000,1d | 0 T+20s T 4 run - T-40s 60000000 1d | =
                       | epoch=4,else,-,T-100s,60000000,1d | 1 T+60s T 4 run - T 60000000 2e | epoch=4,run,-,T,60000000,2e
 one of another format is left alone
                       | epoch=3,run,-,T-100s,0,1d | -1 0 T | =
-                      | epoch=#                   | error | =
 )");
     const meanings ids{
         {"OLD", "0123456789abcdef0123456789abcde1"},
@@ -412,16 +399,12 @@ a list of new members takes the place of the record that was read, and changes w
                       | epoch=4,run,-,T-100s,30000000,OLD16d31 | 0 T-70s T 4 run:234abcde - T-100s 30000000 NEW26d32 | epoch=4,run:234abcde,-,T-100s,30000000,NEW26d32
 a final one also begins where the quarantine ends now
 list=36d32            | epoch=4,run,-,T-100s,30000000,OLD16d31 | 0 T T 4 run:234abcde - T-30s 30000000 NEW36d32 | epoch=4,run:234abcde,-,T-30s,30000000,NEW36d32
-list=36d32            | epoch=4,run,-,T-10s,30000000,OLD16d31 | 0 T+20s T 4 run:234abcde - T-10s 30000000 NEW36d32 | epoch=4,run:234abcde,-,T-10s,30000000,NEW36d32
 a quarantine that comes with it is recorded with it, and only a final one of new members shortens it
 with=40000000         | epoch=4,run,-,T-100s,30000000,OLD16d31 | 2 T-60s T 4 run:234abcde - T-100s 40000000 NEW26d32 | epoch=4,run:234abcde,-,T-100s,40000000,NEW26d32
-with=40000000         | epoch=4,run,-,T-100s,50000000,OLD16d31 | 0 T-50s T 4 run:234abcde - T-100s 50000000 NEW26d32 | epoch=4,run:234abcde,-,T-100s,50000000,NEW26d32
 with=40000000         | epoch=4,run,-,T-100s,30000000,ODD16d31 | 0 T-70s T 4 run - T-100s 30000000 ODD16d31 | =
 list=36d32 with=40000000 | epoch=4,run,-,T-100s,50000000,OLD16d31 | 0 T T 4 run:234abcde - T-40s 40000000 NEW36d32 | epoch=4,run:234abcde,-,T-40s,40000000,NEW36d32
 list=36d32 with=20000000 | epoch=4,run,-,T-100s,50000000,OLD16d31 | 0 T T 4 run:234abcde - T-30s 30000000 NEW36d32 | epoch=4,run:234abcde,-,T-30s,30000000,NEW36d32
 it takes the place of no other one, nor of one that was lost
-                      | epoch=4,run,-,T-100s,30000000,ODD16d31 | 0 T-70s T 4 run - T-100s 30000000 ODD16d31 | =
-                      | epoch=4,run,-,T-100s,30000000,ODD | 0 T-70s T 4 run - T-100s 30000000 ODD | =
                       | epoch=none | 1 T+30s T 4 run - T 30000000 NEW | epoch=4,run,-,T,30000000,NEW
 stepped=1             | epoch=4,run,-,T-100s,30000000,OLD16d31 | 1 T+30s T 4 run - T 30000000 NEW16d31 | epoch=4,run,-,T,30000000,NEW16d31
 )",
@@ -431,14 +414,9 @@ stepped=1             | epoch=4,run,-,T-100s,30000000,OLD16d31 | 1 T+30s T 4 run
 TEST_CASE("what an acquisition does") {
     const std::string not_executed = R"(
 a master that refuses the call says so of a lock that is busy, too
-not_after=T-1 | a=other/4000                         | -1 0 T        | =
-not_after=1   | a=#                                  | -1 0 T        | =
               | a=$/4000 epoch=4,run,-,T-29999999,0,1d  | -2 1 T        | =
-              | a=other/4000 epoch=none              | -4 30000000 T | =
-              | a=other/4000 epoch=4,else,-,T-100s,0,1d | -4 30000000 T | =
 being late goes first
 not_after=T-1 | epoch=none                           | -1 0 T        | =
-not_after=T-1 | epoch=4,run,-,T,0,1d                    | -1 0 T        | =
 )";
     check(
         core::guarded_acquire.text,
@@ -446,38 +424,25 @@ not_after=T-1 | epoch=4,run,-,T,0,1d                    | -1 0 T        | =
         "ttl=10000 fence_ttl=90000 first=0 earliest=0 token=$ run=run q=30000000 not_after=0",
         R"(
 without a counter that it remembers, it counts from its clock
- |                     | 1 T T | a=$/10000 a:f=T/90000
- | a:f=abc/1000        | 1 T T | a=$/10000 a:f=T/90000
- | a:f=7/1000          | 1 T T | a=$/10000 a:f=T/90000
  | a:f=T-70000001/1000 | 1 T T | a=$/10000 a:f=T/90000
 it counts from the first counter, if that is ahead of its clock and by no more than is allowed
 first=T+1 earliest=T   |                     | 1 T T+1  | a=$/10000 a:f=T+1/90000
 first=T+5s earliest=T  | a:f=abc/1000        | 1 T T+5s | a=$/10000 a:f=T+5s/90000
 first=T+5s earliest=1  | a:f=T-70000001/1000 | 1 T T+5s | a=$/10000 a:f=T+5s/90000
-first=T earliest=1     |                     | 1 T T    | a=$/10000 a:f=T/90000
-first=T-1 earliest=1   |                     | 1 T T    | a=$/10000 a:f=T/90000
 first=T+5s earliest=T+1 |                    | 1 T T    | a=$/10000 a:f=T/90000
 first=T+5s earliest=1  | a:f=T-70s/1000      | 1 T T-69999999 | a=$/10000 a:f=T-69999999/90000
 a counter from behind the quarantine is counted on
  | a:f=T-70s/1000      | 1 T T-69999999 | a=$/10000 a:f=T-69999999/90000
- | a:f=T+5s/1000       | 1 T T+5000001  | a=$/10000 a:f=T+5000001/90000
 so is any where nothing can have been forgotten
-q=0 | epoch=4,run,-,0,0,1d              | 1 T 1  | a=$/10000 a:f=1/90000
 q=0 | epoch=4,run,-,0,0,1d a:f=abc/1000 | 1 T 1  | a=$/10000 a:f=1/90000
 q=0 | epoch=4,run,-,0,0,1d a:f=41/1000  | 1 T 42 | a=$/10000 a:f=42/90000
 q=0 | epoch=4,run,-,0,0,1d a:f=41.0/9   | 1 T 42 | a=$/10000 a:f=42/90000
 it is busy, also for its owner, and for good where no end is set
  | a=other/4000          | 1 T -4002 | =
- | a=other/4000 a:f=7/9  | 1 T -4002 | =
- | a=other/0             | 1 T -2    | =
  | a=$/4000              | 1 T -4002 | =
  | a=other               | 1 T -1    | =
- | a=#                   | 1 T -1    | =
 an error leaves nothing behind
  | a:f=#                 | 1 T wrong | =
- | a=other/4000 a:f=#    | 1 T -4002 | =
-ttl=0         |         | 1 T ERR invalid expire time in 'set' command    | =
-fence_ttl=abc |         | 1 T ERR value is not an integer or out of range | a=$/10000 a:f=1
 )" + not_executed
             + put_in(only_in_time_and_remembered, {{"WON", "1 T T | a=$/10000 a:f=T/90000"}}));
     check(
@@ -487,14 +452,8 @@ fence_ttl=abc |         | 1 T ERR value is not an integer or out of range | a=$/
         R"(
 without fencing the counter is left alone
  |              | 1 T        | a=$/10000
- | a:f=7/1000   | 1 T        | = a=$/10000
- | a:f=#        | 1 T        | = a=$/10000
 it is busy, also for its owner, and for good where no end is set
  | a=other/4000 | 1 T 1 4000 | =
- | a=other/0    | 1 T 1 0    | =
- | a=$/4000     | 1 T 1 4000 | =
- | a=other      | 1 T 1 -1   | =
- | a=#          | 1 T 1 -1   | =
 an error leaves nothing behind
 ttl=0 |         | 1 T 1 ERR invalid expire time in 'set' command | =
 )" + not_executed
@@ -510,28 +469,12 @@ TEST_CASE("what acquisitions of several locks in one call do") {
         put_in(
             R"(
 each has a token and a counter of its own
- |                                  | 1 T T T T                  | A B C
  | a:f=T-70s/9 b:f=abc/9 c:f=T+5s/9 | 1 T T-69999999 T T+5000001 | B a=$/10000 a:f=T-69999999/90000 c=two/10000 c:f=T+5000001/90000
- | c:f=T-70s/9                      | 1 T T T T-69999999         | A B c=two/10000 c:f=T-69999999/90000
 what one of them meets is none of the others'
- | a=other/4000                | 1 T -4002 T T          | = B C
- | b=other/4000                | 1 T T -4002 T          | = A C
- | c=other/4000                | 1 T T T -4002          | = A B
- | a=one/4000 b=$/5000         | 1 T -4002 -5002 T      | = C
- | a=$/4000 b=one c=two/0      | 1 T -4002 -1 -2        | =
- | a=#                         | 1 T -1 T T             | = B C
- | b:f=#                       | 1 T T wrong T          | = A C
  | a=other/4000 b:f=#          | 1 T -4002 wrong T      | = C
- | a:f=# b=# c=other/6000      | 1 T wrong -1 -6002     | =
 q=0 | epoch=4,run,-,0,0,1d a:f=41/9 b=other/4000 b:f=41/9 | 1 T 42 -4002 1 | = a=$/10000 a:f=42/90000 c=two/10000 c:f=1/90000
 the master is asked once for all
-not_after=T   | b=other/4000                   | 1 T T -4002 T | = A C
-not_after=T-1 |                                | -1 0 T        | =
-not_after=T-1 | b=other/4000                   | -1 0 T        | =
               | a=other/4000 epoch=4,run,-,T,0,1d | -2 30000000 T | =
-              | c=# epoch=4,run,-,T-29999999,0,1d | -2 1 T        | =
-              | b=other/4000 epoch=none        | -4 30000000 T | =
-              | a:f=# epoch=#                  | -4 30000000 T | =
 )",
             {{" A", " a=$/10000 a:f=T/90000"},
              {" B", " b=one/10000 b:f=T/90000"},
@@ -544,44 +487,12 @@ not_after=T-1 | b=other/4000                   | -1 0 T        | =
             R"(
 each has a token of its own, and counters are left alone
  |                     | 1 T | A B C
- | a:f=7/9 b:f=#       | 1 T | = A B C
 what one of them meets is none of the others', and is told in their order
  | a=other/4000                | 1 T 1 4000          | = B C
- | b=other/4000                | 1 T 2 4000          | = A C
- | c=other/4000                | 1 T 3 4000          | = A B
- | c=other/4000 a=#            | 1 T 1 -1 3 4000     | = B
- | a=one/4000 b=$/5000         | 1 T 1 4000 2 5000   | = C
- | a=$/4000 b=one c=two/0      | 1 T 1 4000 2 -1 3 0 | =
 the master is asked once for all
 not_after=T   | b=other/4000                   | 1 T 2 4000    | = A C
-not_after=T-1 |                                | -1 0 T        | =
-not_after=T-1 | b=other/4000                   | -1 0 T        | =
-              | a=other/4000 epoch=4,run,-,T,0,1d | -2 30000000 T | =
-              | c=# epoch=4,run,-,T-29999999,0,1d | -2 1 T        | =
-              | b=other/4000 epoch=none        | -4 30000000 T | =
-              | a=# epoch=#                    | -4 30000000 T | =
 )",
             {{" A", " a=$/10000"}, {" B", " b=one/10000"}, {" C", " c=two/10000"}}));
-    check(
-        core::guarded_acquire.text,
-        "epoch a a:f a a:f",
-        "ttl=10000 fence_ttl=90000 value=0 earliest=0 first=$ second=one run=run q=30000000 "
-        "not_after=0",
-        R"(
-two that want the same are served in order
- |               | 1 T T -10002          | a=$/10000 a:f=T/90000
- | a=other/4000  | 1 T -4002 -4002       | =
- | a:f=#         | 1 T wrong wrong       | =
-)");
-    check(
-        core::guarded_acquire.text,
-        "epoch a a",
-        "ttl=10000 fence_ttl=0 first=$ second=one run=run q=30000000 not_after=0",
-        R"(
-two that want the same are served in order
- |               | 1 T 2 10000           | a=$/10000
- | a=other/4000  | 1 T 1 4000 2 4000     | =
-)");
 }
 
 TEST_CASE("what a raise does") {
@@ -592,8 +503,6 @@ TEST_CASE("what a raise does") {
         R"(
 it brings the counter up
  | a=$/4000              | 1 50 0 | = a:f=50/90000
- | a=$/4000 a:f=abc/1000 | 1 50 0 | = a:f=50/90000
- | a=$/4000 a:f=49/1000  | 1 50 0 | = a:f=50/90000
  | a=$/4000 a:f=50/1000  | 1 50 0 | =
  | a=$/4000 a:f=50.0/9   | 1 50 0 | =
 counter=1 | a=$/4000 a:f=abc/9 | 1 1 0 | = a:f=1/90000
@@ -602,8 +511,6 @@ one that is ahead it tells
 where the lock is not ours, it does nothing
  | a=other/4000 a:f=7/9  | 0 0 0  | =
  | a:f=7/9               | 0 0 0  | =
- | a=#                   | error | =
- | a=$/4000 a:f=#        | error | =
 )");
 }
 
@@ -615,37 +522,24 @@ TEST_CASE("what an acquisition of several resources does") {
         R"(
 the counter of all is one more than the largest
  | a:f=T-20s/9 b:f=T-10s/9       | 1 T-9999999 T  | a=$/10000 b=$/10000 a:f=T-9999999/90000 b:f=T-9999999/90000
- | a:f=T-10s/9 b:f=T-20s/9       | 1 T-9999999 T  | a=$/10000 b=$/10000 a:f=T-9999999/90000 b:f=T-9999999/90000
  | a:f=T-70s/9 b:f=T-70s/9       | 1 T-69999999 T | a=$/10000 b=$/10000 a:f=T-69999999/90000 b:f=T-69999999/90000
 where one of them is not remembered, it is the clock at least
- |                               | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
  | a:f=T-10s/9                   | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
- | b:f=T-10s/9                   | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
  | a:f=T+5s/9                    | 1 T+5000001 T  | a=$/10000 b=$/10000 a:f=T+5000001/90000 b:f=T+5000001/90000
- | a:f=abc/9 b:f=T-70000001/9    | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
- | a:f=T-70s/9 b:f=T-70000001/9  | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
 then it is the first counter, if that is ahead of the clock and by no more than is allowed
 first=T+1 earliest=T    | a:f=T-10s/9 | 1 T+1 T | a=$/10000 b=$/10000 a:f=T+1/90000 b:f=T+1/90000
-first=T earliest=1      | a:f=T-10s/9 | 1 T T   | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
 first=T+5s earliest=T+1 | a:f=T-10s/9 | 1 T T   | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
-first=T+9s earliest=T   | a:f=T+5s/9  | 1 T+5000001 T | a=$/10000 b=$/10000 a:f=T+5000001/90000 b:f=T+5000001/90000
 where nothing can have been forgotten, it is counted from one
-q=0 | epoch=4,run,-,0,0,1d           | 1 1 T  | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
 q=0 | epoch=4,run,-,0,0,1d a:f=abc/9 | 1 1 T  | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
-q=0 | epoch=4,run,-,0,0,1d b:f=41/9  | 1 42 T | a=$/10000 b=$/10000 a:f=42/90000 b:f=42/90000
 without fencing the counters are left alone
 fence_ttl=0 | a:f=7/9           | 1 0 T    | = a=$/10000 b=$/10000
 one that is busy is enough, and of several the last counts
  | a=other/4000              | 0 4000 0 | =
- | b=other/4000              | 0 4000 0 | =
  | a=other/4000 b=other/6000 | 0 6000 0 | =
- | a=other/6000 b=other/4000 | 0 6000 0 | =
  | a=$/0                     | 0 0 0    | =
  | a=other b=other/4000      | 0 -1 0   | =
  | a=other/4000 b=other      | 0 -1 0   | =
- | b=#                       | 0 -1 0   | =
 an error leaves nothing behind
- | a:f=# | error | =
  | b:f=# | error | =
 )"
             + put_in(
@@ -658,20 +552,14 @@ an error leaves nothing behind
         R"(
 it brings all counters up
  | a=$/4000 b=$/4000                     | 1 50 0 | = a:f=50/90000 b:f=50/90000
- | a=$/4000 b=$/4000 a:f=49/9 b:f=abc/9  | 1 50 0 | = a:f=50/90000 b:f=50/90000
  | a=$/4000 b=$/4000 a:f=50/9 b:f=50/9   | 1 50 0 | = a:f=50/90000 b:f=50/90000
-counter=1 | a=$/9 b=$/9 a:f=abc/9        | 1 1 0  | = a:f=1/90000 b:f=1/90000
 counter=0 | a=$/9 b=$/9 a:f=abc/9        | 1 0 0  | = a:f=0/90000 b:f=0/90000
 or none, where one is ahead
  | a=$/4000 b=$/4000 a:f=51/9 b:f=7/9    | 0 51 0 | =
  | a=$/4000 b=$/4000 a:f=7/9 b:f=51/9    | 0 51 0 | =
- | a=$/4000 b=$/4000 a:f=61/9 b:f=51/9   | 0 61 0 | =
 where one is not ours, it does nothing
  | a=other/4000 b=$/4000 a:f=7/9 b:f=7/9 | 0 0 0  | =
  | a=$/4000 b=other/4000 a:f=7/9 b:f=7/9 | 0 0 0  | =
- | a=$/4000 a:f=7/9 b:f=7/9              | 0 0 0  | =
- | b=$/4000 a:f=7/9 b:f=7/9              | 0 0 0  | =
- | a=$/4000 b=$/4000 a:f=7/9 b:f=#       | error | =
 )");
 }
 
@@ -683,32 +571,24 @@ TEST_CASE("what an acquisition that announces itself does") {
         "intent_ttl=2000 intent=mine",
         R"(
 any intent goes
- |                 | 1 T T | a=$/10000 a:f=T/90000
  | a:i=mine/900    | 1 T T | a=$/10000 a:f=T/90000
  | a:i=another/900 | 1 T T | a=$/10000 a:f=T/90000
 readers have it, and new ones are kept out
  | a=readers/4000            | 0 4000 T | = a:i=mine/2000
  | a=readers/4000 a:i=else/9 | 0 4000 T | = a:i=mine/2000
 without a counter that it remembers, it counts from its clock
- | a:f=abc/1000        | 1 T T | a=$/10000 a:f=T/90000
  | a:f=T-70000001/1000 | 1 T T | a=$/10000 a:f=T/90000
  | a:f=T-70s/1000      | 1 T-69999999 T | a=$/10000 a:f=T-69999999/90000
  | a:f=T+5s/1000       | 1 T+5000001 T  | a=$/10000 a:f=T+5000001/90000
 first=T+1 earliest=T    |                | 1 T+1 T        | a=$/10000 a:f=T+1/90000
 first=T+1 earliest=T+1  |                | 1 T T          | a=$/10000 a:f=T/90000
-first=T+5s earliest=T   | a:f=T-70s/1000 | 1 T-69999999 T | a=$/10000 a:f=T-69999999/90000
-q=0 | epoch=4,run,-,0,0,1d              | 1 1 T  | a=$/10000 a:f=1/90000
 q=0 | epoch=4,run,-,0,0,1d a:f=abc/1000 | 1 1 T  | a=$/10000 a:f=1/90000
-q=0 | epoch=4,run,-,0,0,1d a:f=41/1000  | 1 42 T | a=$/10000 a:f=42/90000
 without fencing the counter is left alone
 fence_ttl=0 |            | 1 0 T | a=$/10000
 fence_ttl=0 | a:f=7/1000 | 1 0 T | = a=$/10000
 it is busy, also for its owner, and for good where no end is set
- | a=other/4000 | 0 4000 T | =
- | a=other/0    | 0 0 T    | =
  | a=$/4000     | 0 4000 T | =
  | a=other      | 0 -1 T   | =
- | a=#          | 0 -1 T   | =
 an error leaves nothing behind
  | a:f=#   | error | =
 )" + put_in(only_in_time_and_remembered, {{"WON", "1 T T | a=$/10000 a:f=T/90000"}}));
@@ -721,22 +601,17 @@ TEST_CASE("what an acquisition of a reader does") {
         "token=$ ttl=10000 run=run q=30000000 not_after=0",
         R"(
 it enters itself, and the lock has the value of readers until their last lease has ended
- |                                           | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001
  | a=readers/9 a:r={x@M-1,y@M,z@M+8}/9       | 1 0 T | a=readers/10001 a:r={y@M,z@M+8,$@M+10000}/10001
  | a=readers/10000 a:r={x@M+9999}/10000      | 1 0 T | a=readers/10001 a:r={x@M+9999,$@M+10000}/10001
- | a=readers/20001 a:r={x@M+20000}/20001     | 1 0 T | = a:r={$@M+10000,x@M+20000}/20001
 what was entered before the lock was free does not count any more
  | a:r={x@M-1,y@M,z@M+8}/4000                | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001
  | a:r=#                                     | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001
 one that has it alone or waits for that keeps it out
  | a=other/4000 a:i=mine/900       | 0 4000 0 | =
  | a=other                         | 0 -1 0   | =
- | a=other/0                       | 0 0 0    | =
  | a:i=mine/900                    | 0 900 0  | =
  | a:i=mine                        | 0 -1 0   | =
- | a=readers/9 a:r={x@M+8}/9 a:i=mine/900 | 0 900 0 | =
 an error leaves nothing behind
- | a=#                   | error | =
  | a=readers/9 a:r=#     | error | =
 )"
             + put_in(
@@ -747,12 +622,8 @@ an error leaves nothing behind
 TEST_CASE("what an extension and a heal of one resource do") {
     const std::string of_both = R"(
 it never shortens
- | a=$/9999 a:f=50/9  | 1 0 T | a=$/10000 a:f=50/90000
  | a=$/20000 a:f=50/9 | 1 0 T | a=$/20000 a:f=50/90000
 the counter is brought up to the token, and never lowered
- | a=$/4000              | 1 0 T | a=$/10000 a:f=50/90000
- | a=$/4000 a:f=abc/9    | 1 0 T | a=$/10000 a:f=50/90000
- | a=$/4000 a:f=49/9     | 1 0 T | a=$/10000 a:f=50/90000
  | a=$/4000 a:f=50.0/9   | 1 0 T | a=$/10000 a:f=50.0/90000
  | a=$/4000 a:f=51/9     | 1 0 T | a=$/10000 a:f=51/90000
 counter=1 | a=$/4000 a:f=abc/9 | 1 0 T | a=$/10000 a:f=1/90000
@@ -764,12 +635,10 @@ not_after=T   | a=$/4000 | 1 0 T  | a=$/10000 a:f=50/90000
 not_after=T-1 | a=$/4000 | -1 0 T | =
 not_after=1   | a=$/4000 | -1 0 T | =
 an error leaves nothing behind
- | a=#            | error | =
  | a=$/4000 a:f=# | error | =
 )";
     const std::string without_token = R"(
 without a token the counter is left alone
-counter=0 | a=$/4000           | 1 0 T | a=$/10000
 counter=0 | a=$/4000 a:f=7/9   | 1 0 T | a=$/10000 a:f=7/9
 )";
     const std::string healed = "2 0 T | = a=$/10000 a:f=50/90000";
@@ -796,23 +665,17 @@ it never shortens
 without a token the counter is left alone
  | a=$/4000           | 1 T        | a=$/10000
  | a=$/4000 a:f=7/9   | 1 T        | a=$/10000 a:f=7/9
- | a=$/4000 a:f=#     | 1 T        | a=$/10000 a:f=#
 what is another's stays so
  | a=other/4000       | 1 T 1 4000 | =
- | a=other            | 1 T 1 -1   | =
 it comes in time, or too late
 not_after=T   | a=$/4000 | 1 T     | a=$/10000
 not_after=T-1 | a=$/4000 | -1 0 T  | =
-not_after=1   | a=$/4000 | -1 0 T  | =
 an error leaves nothing behind
  | a=#                | 1 T 1 wrong | =
 )" + put_in(put_in(missing, extending), in_a_call_for_several));
     const std::string found = R"(
 a key that it finds counts only where the master can have forgotten nothing
- | a=$/4000 a:f=7/9 epoch=none                         | -2 0 T | =
- | a=$/4000 a:f=7/9 epoch=4,else,-,T-100s,0,1d         | -2 0 T | =
  | a=$/4000 a:f=7/9 epoch=4,run,-,T-29999999,0,1d      | -2 0 T | =
- | a=$/4000 a:f=7/9 epoch=4,run,-,T-59s,60000000,1d    | -2 0 T | =
  | a=$/4000 a:f=7/9 epoch=4,run,-,T-30s,0,1d           | 1 0 T  | a=$/10000 a:f=50/90000
 )";
     check(core::guarded_heal.text, "a a:f epoch", heal, put_in(of_one + no_limit + found, healing));
@@ -829,27 +692,13 @@ TEST_CASE("what extensions of several locks in one call do") {
             R"(
 each has a token and a counter of its own
  | a=$/9999 b=one/20000 c=two/9 a:f=50/9 b:f=50/9 c:f=abc/9 | 1 T | A b=one/20000 b:f=51/90000 C
- | a=$/9 b=one/9 c=two/9 b:f=60/9                           | 1 T | A b=one/10000 b:f=60/90000 C
 what one of them meets is none of the others', and is told in their order
- | a=other/4000 b=one/9 c=two/9         | 1 T 1 4000           | = B C
- | a=$/9 b=other c=two/9                | 1 T 2 -1             | = A C
- | a=$/9 b=one/9 c:f=7/9                | 1 T 3 -3             | = A B
- | a=one/4000 b=$/5000 c=two/9          | 1 T 1 4000 2 5000    | = C
- | a=$/9 b=# c=two/9                    | 1 T 2 wrong          | = A C
  | a=$/9 a:f=# b=one/9 c=other/0        | 1 T 1 wrong 3 0      | = B
- | a=# b=other/4000                     | 1 T 1 wrong 2 4000 3 -3 | =
- |                                      | 1 T 1 -3 2 -3 3 -3   | =
 whether the master may have forgotten comes first, and matters to those that are missing
- | a=$/9 b=one/9 c=two/9 epoch=none           | 2 T            | = A B C
- | b=one/9 epoch=none                         | 2 T 1 -2 3 -2  | = B
  | a=$/9 c=other/7 epoch=4,run,-,T-29999999,0,1d | 2 T 2 -2 3 7   | = A
- | a=$/9 c=other/7 epoch=4,run,-,T-30s,0,1d      | 1 T 2 -3 3 7   | = A
- | a=# b=one/9 epoch=none                        | 2 T 1 wrong 3 -2 | = B
- | b=one/9 c=two/9 epoch=#                    | 2 T 1 -2       | = B C
 they come in time, or too late
 not_after=T   | a=$/9 b=other/7 c=two/9 | 1 T 2 7  | = A C
 not_after=T-1 | a=$/9 b=other/7 c=two/9 | -1 0 T   | =
-not_after=T-1 | epoch=none              | -1 0 T   | =
 )",
             {{" A", " a=$/10000 a:f=50/90000"},
              {" B", " b=one/10000 b:f=51/90000"},
@@ -860,27 +709,9 @@ not_after=T-1 | epoch=none              | -1 0 T   | =
         "ttl=10000 fence_ttl=0 of_a=$ of_b=one run=run q=30000000 not_after=0",
         R"(
 each has a token of its own, and counters are left alone
- | a=$/9999 b=one/20000   | 1 T                | a=$/10000 b=one/20000
  | a=$/9 b=one/9 a:f=7/9  | 1 T                | = a=$/10000 b=one/10000
 what one of them meets is none of the other's, and is told in their order
  | a=other/4000 b=one/9   | 1 T 1 4000         | = b=one/10000
- | a=$/9 b=other          | 1 T 2 -1           | = a=$/10000
- | a=one/4000 b=$/5000    | 1 T 1 4000 2 5000  | =
- | a=#                    | 1 T 1 wrong 2 -3   | =
- | a=$/9 epoch=none       | 2 T 2 -2           | = a=$/10000
-not_after=T-1 | a=$/9 b=one/9 | -1 0 T         | =
-)");
-    check(
-        core::guarded_extend.text,
-        "epoch a a:f a a:f",
-        "ttl=10000 fence_ttl=90000 first=$ second=one counter=50 other=51 "
-        "run=run q=30000000 "
-        "not_after=0",
-        R"(
-the same lock twice is extended for its owner
- | a=$/9   | 1 T 2 10000     | a=$/10000 a:f=50/90000
- | a=one/9 | 1 T 1 9         | a=one/10000 a:f=51/90000
- |         | 1 T 1 -3 2 -3   |
 )");
 }
 
@@ -888,28 +719,20 @@ TEST_CASE("what an extension and a heal of several resources do") {
     const std::string of_both = R"(
 it shortens none
  | a=$/9999 b=$/20000 a:f=50/9 b:f=50/9 | 1 0 T | a=$/10000 b=$/20000 a:f=50/90000 b:f=50/90000
- | a=$/20000 b=$/9999 a:f=50/9 b:f=50/9 | 1 0 T | a=$/20000 b=$/10000 a:f=50/90000 b:f=50/90000
 the counters are brought up to the token, and never lowered
- | a=$/9 b=$/9                     | 1 0 T | a=$/10000 b=$/10000 a:f=50/90000 b:f=50/90000
- | a=$/9 b=$/9 a:f=49/9 b:f=abc/9  | 1 0 T | a=$/10000 b=$/10000 a:f=50/90000 b:f=50/90000
  | a=$/9 b=$/9 a:f=51/9 b:f=50.0/9 | 1 0 T | a=$/10000 b=$/10000 a:f=51/90000 b:f=50.0/90000
 counter=1 | a=$/9 b=$/9 a:f=abc/9  | 1 0 T | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
 counter=0 | a=$/9 b=$/9 a:f=7/9    | 1 0 T | a=$/10000 b=$/10000 a:f=7/9
 one that is another's is enough for none
  | a=other/4000 b=$/6000 | 0 4000 T | =
  | a=$/4000 b=other/6000 | 0 6000 T | =
- | a=other b=$/6000      | 0 -1 T   | =
- | b=other/6000          | 0 6000 T | =
- | a=other/4000          | 0 4000 T | =
 it comes in time, or too late
 not_after=T   | a=$/9 b=$/9 | 1 0 T  | a=$/10000 b=$/10000 a:f=50/90000 b:f=50/90000
 not_after=T-1 | a=$/9 b=$/9 | -1 0 T | =
 not_after=1   | a=$/9 b=$/9 | -1 0 T | =
 those that are missing are made together, or none
  | a=$/9 | MISSING
- |       | MISSING
 an error leaves nothing behind
- | a=$/9 b=#            | error | =
  | a=$/9 b=$/9 a:f=7/9 b:f=# | error | =
 )";
     const std::string healed = "2 0 T | a=$/10000 b=$/10000 a:f=50/90000 b:f=50/90000";
@@ -932,7 +755,6 @@ an error leaves nothing behind
 TEST_CASE("what an extension and a heal of a reader do") {
     const std::string of_both = R"(
 it never shortens, and leaves the other readers alone
- | a=readers/6 a:r={$@M+5}/9             | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001
  | a=readers/1 a:r={$@M}/9               | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001
  | a=readers/7 a:r={w@M-1,$@M+5,x@M+6}/9 | 1 0 T | a=readers/10001 a:r={x@M+6,$@M+10000}/10001
  | a=readers/20001 a:r={$@M+5,x@M+6}/9   | 1 0 T | = a:r={x@M+6,$@M+10000}/20001
@@ -946,7 +768,6 @@ not_after=T   | a=readers/6 a:r={$@M+5}/9 | 1 0 T  | a=readers/10001 a:r={$@M+10
 not_after=T-1 | a=readers/6 a:r={$@M+5}/9 | -1 0 T | =
 not_after=1   | a=readers/6 a:r={$@M+5}/9 | -1 0 T | =
 an error leaves nothing behind
- | a=#               | error | =
  | a=readers/9 a:r=# | error | =
 )";
     const std::string before = "a=readers/9 a:r={$@M-1,x@M+8}/9";
@@ -958,7 +779,6 @@ an error leaves nothing behind
 an entry counts only while readers have the lock
                 | a:r={$@M+5}/9            | -3 0 T | =
 one that had it alone becomes a reader, keeps what is left of its lease, and says so
-                | a=$/4000                 | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001 | free<-$
                 | a=$                      | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001 | free<-$
                 | a=$/20000                | 1 0 T | a=readers/20001 a:r={$@M+20000}/20001 | free<-$
                 | a=$/4000 a:r={$@M-9,x@M+9}/9 | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001 | free<-$
@@ -967,10 +787,7 @@ publish=refused | a=$/4000                 | 1 1 T | a=readers/10001 a:r={$@M+10
 but not where the key may be that of a late SET
                 | a=$/4000 epoch=none                    | -2 0 T | =
                 | a=$/4000 epoch=4,run,-,T-29999999,0,1d | -2 0 T | =
-                | a=$/4000 epoch=4,run,-,T+1,0,1d        | -2 0 T | =
-                | a=readers/20001 a:r={$@M+20000}/20001 epoch=4,run,-,T,0,1d | 1 0 T | =
 its lease goes on
-publish=refused | a=readers/6 a:r={$@M+5}/9| 1 0 T | a=readers/10001 a:r={$@M+10000}/10001 |
 channel=none    | a=$/4000                 | 1 0 T | a=readers/10001 a:r={$@M+10000}/10001 |
 )"
             + put_in(
@@ -983,9 +800,7 @@ channel=none    | a=$/4000                 | 1 0 T | a=readers/10001 a:r={$@M+10
         of_both + R"(
 another has it, even if it has our token
  | a=$/4000 a:r={$@M+5}/9    | 0 4000 T | =
-not_after=0 | a=readers/6 a:r={$@M+5}/9 | -1 0 T | =
 it enters one that is missing; what was entered before the lock was free does not count
- |                       | 2 0 T | a=readers/10001 a:r={$@M+10000}/10001
  | a:r={$@M+5,x@M+8}/9   | 2 0 T | a=readers/10001 a:r={$@M+10000}/10001
  | a:r=#                 | 2 0 T | a=readers/10001 a:r={$@M+10000}/10001
 )"
@@ -999,24 +814,15 @@ it enters one that is missing; what was entered before the lock was free does no
 TEST_CASE("what a release does") {
     const std::string of_one = R"(
 it removes what is its own, levels the counter and tells that
-                | a=$/4000            | 1 0 T | a:f=50/90000 | free<-$
-                | a=$/4000 a:f=abc/9  | 1 0 T | a:f=50/90000 | free<-$
-                | a=$/4000 a:f=49/9   | 1 0 T | a:f=50/90000 | free<-$
                 | a=$/4000 a:f=50.0/9 | 1 0 T | a:f=50.0/9   | free<-$
-                | a=$/4000 a:f=51/9   | 1 0 T | a:f=51/9     | free<-$
-                | a=$/4000 a:f=#      | 1 0 T | a:f=#        | free<-$
 counter=1       | a=$/4000 a:f=abc/9  | 1 0 T | a:f=1/90000  | free<-$
-channel=none    | a=$/4000            | 1 0 T | a:f=50/90000 |
-publish=refused | a=$/4000            | 1 1 T | a:f=50/90000 |
 where it is another's or missing, nothing is done
                 | a=other/4000 a:f=7/9 | 0 0 T  | = |
                 | a:f=7/9              | -1 0 T | = |
-publish=refused | a:f=7/9              | -1 0 T | = |
 )";
     const std::string without_token = R"(
 without a token the counter is left alone
 counter=0       | a=$/4000            | 1 0 T |              | free<-$
-counter=0       | a=$/4000 a:f=-7/9   | 1 0 T | a:f=-7/9     | free<-$
 )";
     const meanings in_a_call_for_several{
         {"| 1 0 T", "| 1 0"},
@@ -1030,10 +836,8 @@ counter=0       | a=$/4000 a:f=-7/9   | 1 0 T | a:f=-7/9     | free<-$
         "a a:f",
         "fence_ttl=90000 token=$ counter=50 publish=1",
         put_in(of_one, in_a_call_for_several) + R"(
-                | a=#                 | 1 0 1 wrong | =           |
 who listens is counted
 listeners=2     | a=$/4000            | 1 0 1 3 | a:f=50/90000    | a:free<-$
-listeners=2     | a=other/4000        | 1 0 1 0 | =               |
 )");
     check(
         core::guarded_release.text,
@@ -1041,17 +845,9 @@ listeners=2     | a=other/4000        | 1 0 1 0 | =               |
         "fence_ttl=0 token=$ publish=1",
         R"(
 without a token the counter is left alone
-                | a=$/4000            | 1 0         |              | a:free<-$
-                | a=$/4000 a:f=-7/9   | 1 0         | a:f=-7/9     | a:free<-$
-                | a=$/4000 a:f=#      | 1 0         | a:f=#        | a:free<-$
-publish=0       | a=$/4000            | 1 0         |              |
-publish=refused | a=$/4000            | 1 0 1 -2    |              |
 listeners=2     | a=$/4000            | 1 0 1 3     |              | a:free<-$
 where it is another's or missing, nothing is done
                 | a=other/4000 a:f=7/9 | 1 0 1 0    | =            |
-                | a:f=7/9              | 1 0 1 -1   | =            |
-publish=refused | a:f=7/9              | 1 0 1 -1   | =            |
-                | a=#                  | 1 0 1 wrong | =           |
 )");
     check(
         core::announced_release.text,
@@ -1059,19 +855,11 @@ publish=refused | a:f=7/9              | 1 0 1 -1   | =            |
         "token=$ channel=free intent=mine",
         R"(
 the intent goes with what is its own, unless that of another took its place
-                | a=$/4000                  | 1 0 T  |            | free<-$
-                | a=$/4000 a:i=mine/900     | 1 0 T  |            | free<-$
-                | a=$/4000 a:i=else/900     | 1 0 T  | a:i=else/900 | free<-$
-                | a=$/4000 a:i=#            | 1 0 T  | a:i=#      | free<-$
                 | a=readers/9 a:i=mine/900  | 0 0 T  | a=readers/9 | free<-$
                 | a=other/4000              | 0 0 T  | =          |
-                | a:i=mine/900              | -1 0 T |            | free<-$
-                | a=#                       | 0 0 T  | =          |
-                | a:i=#                     | -1 0 T | =          |
 publish=refused | a=$/4000                  | 1 1 T  |            |
 publish=refused | a:i=mine/900              | -1 1 T |            |
 channel=none    | a:i=mine/900              | -1 0 T |            |
-                | a:i=else/900              | -1 0 T | =          |
 intent=0        | a=$/4000 a:i=0/900        | 1 0 T  | a:i=0/900  | free<-$
 intent=0        | a:i=0/900                 | -1 0 T | =          |
 )");
@@ -1081,7 +869,6 @@ intent=0        | a:i=0/900                 | -1 0 T | =          |
         "token=$ counter=50 fence_ttl=90000 channel=:free",
         R"(
 it removes what is its own, levels the counters and tells that of each
-                | a=$/4000 b=$/4000              | 1 0 T  | a:f=50/90000 b:f=50/90000 | a:free<-$ b:free<-$
                 | a=$/9 b=$/9 a:f=51/9 b:f=49/9  | 1 0 T  | a:f=51/9 b:f=50/90000     | a:free<-$ b:free<-$
                 | a=$/9 b=$/9 a:f=50.0/9 b:f=#   | 1 0 T  | a:f=50.0/9 b:f=#          | a:free<-$ b:free<-$
 counter=1       | a=$/9 b=$/9 a:f=abc/9          | 1 0 T  | a:f=1/90000 b:f=1/90000   | a:free<-$ b:free<-$
@@ -1093,11 +880,6 @@ one that is another's says more than one that is missing
                 | a=$/4000 b=other/4000          | 0 0 T  | = a=none a:f=50/90000     | a:free<-$
                 | a=$/4000                       | -1 0 T | a:f=50/90000              | a:free<-$
                 | b=$/4000                       | -1 0 T | b:f=50/90000              | b:free<-$
-                | a=other/4000                   | 0 0 T  | =                         |
-                | b=other/4000                   | 0 0 T  | =                         |
-                | a=# b=$/4000                   | 0 0 T  | a=# b:f=50/90000          | b:free<-$
-                | a:f=7/9                        | -1 0 T | =                         |
-publish=refused | a=other/4000                   | 0 0 T  | =                         |
 )");
     check(
         core::shared_release.text,
@@ -1105,35 +887,22 @@ publish=refused | a=other/4000                   | 0 0 T  | =                   
         "token=$ channel=free",
         R"(
 the last reader frees the lock, and tells that
-                | a=readers/9 a:r={$@M+5}/9       | 1 0 T  |                              | free<-$
                 | a=readers/9 a:r={$@M}/9         | 1 0 T  |                              | free<-$
-                | a=readers/9 a:r={$@M+5,x@M-1}/9 | 1 0 T  | a:r={x@M-1}/9                | free<-$
 channel=none    | a=readers/9 a:r={$@M+5}/9       | 1 0 T  |                              |
 publish=refused | a=readers/9 a:r={$@M+5}/9       | 1 1 T  |                              |
 any other leaves it until the last remaining lease has ended
                 | a=readers/9 a:r={$@M+8,x@M}/9   | 1 0 T  | a=readers/1 a:r={x@M}/9      |
-                | a=readers/9 a:r={$@M+8,x@M+5}/9 | 1 0 T  | a=readers/6 a:r={x@M+5}/9    |
-                | a=readers/9 a:r={$@M+5,x@M+8}/9 | 1 0 T  | a=readers/9 a:r={x@M+8}/9    |
                 | a=readers/9 a:r={$@M+5,w@M-9,x@M+6}/9 | 1 0 T | a=readers/7 a:r={w@M-9,x@M+6}/9 |
 one that had it alone and wanted to be a reader
                 | a=$/4000                        | 1 0 T  |                              | free<-$
-                | a=$/4000 a:r={x@M+6}/9          | 1 0 T  | a:r={x@M+6}/9                | free<-$
-                | a=$/4000 a:r=#                  | 1 0 T  | a:r=#                        | free<-$
 channel=none    | a=$/4000                        | 1 0 T  |                              |
 what has ended or is not there, is not
                 | a=readers/9 a:r={$@M-1,x@M+8}/9 | -1 0 T | a=readers/9 a:r={x@M+8}/9    |
 publish=refused | a=readers/9 a:r={x@M+8}/9       | -1 0 T | =                            |
-                | a:r={$@M+5}/9                   | -1 0 T |                              |
-                |                                 | -1 0 T |                              |
-                | a:r=#                           | -1 0 T | =                            |
                 | a=other/4000                    | 0 0 T  | =                            |
                 | a=other/4000 a:r={$@M+5}/9      | 0 0 T  | a=other/4000                 |
-                | a=#                             | 0 0 T  | =                            |
-                | a=# a:r={$@M+5}/9               | 0 0 T  | a=#                          |
 a value that no reader is left for goes
-                | a=readers/9                     | -1 0 T |                              | free<-$
                 | a=readers/9 a:r={x@M-1}/9       | -1 0 T | a:r={x@M-1}/9                | free<-$
-                | a=readers/9 a:r=#               | -1 0 T | a:r=#                        | free<-$
 )");
 }
 
@@ -1145,22 +914,9 @@ TEST_CASE("what releases of several locks in one call do") {
         "publish=101",
         R"(
 each has a token and a counter of its own, and is told of if that is wanted
-                | a=$/9 b=one/9 c=two/9                      | 1 0     | a:f=50/90000 b:f=51/90000 c:f=52/90000 | a:free<-$ c:free<-two
-                | a=$/9 b=one/9 c=two/9 a:f=51/9 b:f=# c:f=51.0/9 | 1 0 | a:f=51/9 b:f=# c:f=52/90000 | a:free<-$ c:free<-two
                 | a=$/9 b=one/9 c=two/9 a:f=60/9 c:f=60/9    | 1 0     | a:f=60/9 b:f=51/90000 c:f=60/9         | a:free<-$ c:free<-two
-publish=010     | a=$/9 b=one/9 c=two/9                      | 1 0     | a:f=50/90000 b:f=51/90000 c:f=52/90000 | b:free<-one
-publish=000     | a=$/9 b=one/9 c=two/9                      | 1 0     | a:f=50/90000 b:f=51/90000 c:f=52/90000 |
-publish=111     | a=$/9 b=one/9 c=two/9                      | 1 0     | a:f=50/90000 b:f=51/90000 c:f=52/90000 | a:free<-$ b:free<-one c:free<-two
-publish=refused | a=$/9 b=one/9 c=two/9                      | 1 0 1 -2 3 -2 | a:f=50/90000 b:f=51/90000 c:f=52/90000 |
-listeners=2     | a=$/9 b=one/9 c=two/9                      | 1 0 1 3 3 3 | a:f=50/90000 b:f=51/90000 c:f=52/90000 | a:free<-$ c:free<-two
 what one of them meets is none of the others', and is told in their order
-                | a=other/4000 b=one/9 c=two/9               | 1 0 1 0 | a=other/4000 b:f=51/90000 c:f=52/90000 | c:free<-two
-                | a=$/9 b=# c=two/9                          | 1 0 2 wrong | a:f=50/90000 b=# c:f=52/90000      | a:free<-$ c:free<-two
-                | a=$/9 b=one/9 c:f=7/9                      | 1 0 3 -1 | a:f=50/90000 b:f=51/90000 c:f=7/9     | a:free<-$
-                | a=one/9 b=$/9 c=two/9                      | 1 0 1 0 2 0 | a=one/9 b=$/9 c:f=52/90000         | c:free<-two
 publish=refused | b=other/9 c=two/9                          | 1 0 1 -1 2 0 3 -2 | b=other/9 c:f=52/90000       |
-listeners=2     | a=# b=one/9 c=two/9                        | 1 0 1 wrong 3 3 | a=# b:f=51/90000 c:f=52/90000  | c:free<-two
-                |                                            | 1 0 1 -1 2 -1 3 -1 |                             |
 )");
     check(
         core::guarded_release.text,
@@ -1168,25 +924,9 @@ listeners=2     | a=# b=one/9 c=two/9                        | 1 0 1 wrong 3 3 |
         "fence_ttl=0 of_a=$ of_b=one publish=01",
         R"(
 each has a token of its own, and counters are left alone
-                | a=$/9 b=one/9        | 1 0          |               | b:free<-one
-                | a=$/9 b=one/9 a:f=-7/9 b:f=# | 1 0  | a:f=-7/9 b:f=# | b:free<-one
-publish=10      | a=$/9 b=one/9        | 1 0          |               | a:free<-$
 publish=refused | a=$/9 b=one/9        | 1 0 2 -2     |               |
-listeners=2     | a=$/9 b=one/9        | 1 0 2 3      |               | b:free<-one
 what one of them meets is none of the other's, and is told in their order
                 | a=other/4000 b=one/9 | 1 0 1 0      | a=other/4000  | b:free<-one
-                | a=one/9 b=$/9        | 1 0 1 0 2 0  | =             |
-                | a=$/9 b=#            | 1 0 2 wrong  | b=#           |
-publish=11      | a=#                  | 1 0 1 wrong 2 -1 | a=#       |
-)");
-    check(
-        core::guarded_release.text,
-        "a a:f a a:f",
-        "fence_ttl=90000 first=$ second=$ counter=50 other=51 publish=11",
-        R"(
-the same lock is removed once
-                | a=$/9                | 1 0 2 -1     | a:f=50/90000  | a:free<-$
-                | a=other/9            | 1 0 1 0 2 0  | =             |
 )");
 }
 
@@ -1199,12 +939,8 @@ TEST_CASE("what the scan of a pool does") {
 it says which slots are taken, and when the first of them is free
         |                                                      | 1111 -1  | =
         | pool:0=x/400 pool:2=x/300 pool:4=x/9                 | 0101 300 | =
-        | pool:0=x/300 pool:3=x/400                            | 0110 300 | =
         | pool:1=x/0 pool:2=x/400                              | 1001 0   | =
-        | pool:1=x/1 pool:2=x/400                              | 1001 1   | =
-        | pool:1=x pool:3=x/400                                | 1010 400 | =
         | pool:1=x                                             | 1011 -1  | =
-        | pool:4=x/100 pool:2=x/300                            | 1101 300 | =
 )");
 }
 
@@ -1218,30 +954,21 @@ who comes first has its turn, unless the lock is there
  |          | 1 0 0    | q={me@T}/10000 p={me@T+10s}/10000
  | a=x/4000 | 0 4000 0 | = q={me@T}/10000 p={me@T+10s}/10000
  | a=x/0    | 0 0 0    | = q={me@T}/10000 p={me@T+10s}/10000
- | a=x      | 0 -1 0   | = q={me@T}/10000 p={me@T+10s}/10000
 who comes later is told how long the first keeps its place, and how many are before it
  | q={x@T-5}/9 p={x@T+4000000}/9 | 0 4000 1 | q={x@T-5,me@T}/10000 p={x@T+4000000,me@T+10s}/10000
- | q={x@T-5}/9 p={x@T+3999001}/9 | 0 4000 1 | q={x@T-5,me@T}/10000 p={x@T+3999001,me@T+10s}/10000
- | q={x@T-5}/9 p={x@T+1}/9       | 0 1 1    | q={x@T-5,me@T}/10000 p={x@T+1,me@T+10s}/10000
- | q={x@T-5,y@T-4}/9 p={x@T+7000,y@T+9000}/9 | 0 7 2 | q={x@T-5,y@T-4,me@T}/10000 p={x@T+7000,y@T+9000,me@T+10s}/10000
 a place that is renewed stays where it is
  | q={me@T-5,x@T-4}/9 p={me@T+1,x@T+9}/9 | 1 0 0 | q={me@T-5,x@T-4}/10000 p={x@T+9,me@T+10s}/10000
- | q={x@T-5,me@T-4}/9 p={me@T+1,x@T+7000}/9 | 0 7 1 | q={x@T-5,me@T-4}/10000 p={x@T+7000,me@T+10s}/10000
  | q={me@T-5,x@T-4}/9 p={x@T+9}/9 | 1 0 0 | q={me@T-5,x@T-4}/10000 p={x@T+9,me@T+10s}/10000
 arrivals differ, also when the clock was set back
  | q={x@T}/9 p={x@T+7000}/9    | 0 7 1 | q={x@T,me@T+1}/10000 p={x@T+7000,me@T+10s}/10000
- | q={x@T-1}/9 p={x@T+7000}/9  | 0 7 1 | q={x@T-1,me@T}/10000 p={x@T+7000,me@T+10s}/10000
  | q={w@T-1,x@T+5s}/9 p={w@T+7000,x@T+8000}/9 | 0 7 2 | q={w@T-1,x@T+5s,me@T+5000001}/10000 p={w@T+7000,x@T+8000,me@T+10s}/10000
 the first is dropped when its place has ended
  | q={x@T-5}/9 p={x@T}/9      | 1 0 0 | q={me@T}/10000 p={me@T+10s}/10000
- | q={x@T-5}/9                | 1 0 0 | q={me@T}/10000 p={me@T+10s}/10000
  | q={x@T-5,y@T-4}/9 p={x@T-1,y@T+7000}/9 | 0 7 1 | q={y@T-4,me@T}/10000 p={y@T+7000,me@T+10s}/10000
- | q={x@T-5,y@T-4}/9 p={x@T+7000,y@T-1}/9 | 0 7 2 | q={x@T-5,y@T-4,me@T}/10000 p={y@T-1,x@T+7000,me@T+10s}/10000
 the queue stays for as long as the longest place
  | p={x@T+20s}/20000 q={x@T-5}/9 | 0 20000 1 | q={x@T-5,me@T}/20000 p={me@T+10s,x@T+20s}/20000
  | p={x@T+8s}/20000 q={x@T-5}/20000 | 0 8000 1 | q={x@T-5,me@T}/20000 p={x@T+8s,me@T+10s}/20000
 an error leaves nothing that does not expire
- | q=#  | error | =
  | p=#  | error | =
 )");
     check(
@@ -1252,16 +979,11 @@ an error leaves nothing that does not expire
 the next is told if it has its turn now
              | q={$@T-5,x@T}/9 p={$@T+1,x@T+2}/9 | 1 0 0 | q={x@T}/9 p={x@T+2}/9 | free<-$
 channel=none | q={$@T-5,x@T}/9 p={$@T+1,x@T+2}/9 | 1 0 0 | q={x@T}/9 p={x@T+2}/9 |
-publish=refused | q={$@T-5,x@T}/9 p={$@T+1,x@T+2}/9 | 1 0 0 | q={x@T}/9 p={x@T+2}/9 |
              | q={$@T-5,x@T}/9 p={$@T+1,x@T+2}/9 a=y/9 | 1 0 0 | a=y/9 q={x@T}/9 p={x@T+2}/9 |
-             | q={$@T-5,x@T}/9 p={$@T+1,x@T+2}/9 a=y   | 1 0 0 | a=y q={x@T}/9 p={x@T+2}/9   |
              | q={$@T-5,x@T}/9                   | 1 0 0 | q={x@T}/9               | free<-$
 not by who was not the first, or was the only one
              | q={x@T-5,$@T}/9 p={$@T+1,x@T+2}/9 | 1 0 0 | q={x@T-5}/9 p={x@T+2}/9 |
-             | q={$@T-5}/9 p={$@T+1}/9           | 1 0 0 | |
              | q={x@T-5}/9 p={x@T+2}/9           | 0 0 0 | = |
-             |                                   | 0 0 0 | = |
-             | q={x@T-5}/9 p={$@T+1,x@T+2}/9     | 0 0 0 | q={x@T-5}/9 p={x@T+2}/9 |
 )");
 }
 
