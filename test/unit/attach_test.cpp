@@ -1,7 +1,6 @@
 // Attaching to a lock that was taken elsewhere: what a majority confirms is held, what it has seen
 // gone is not, and what is in doubt is left alone.
 #include "core/bytes/guarded_scripts.hpp"
-#include "shared_call.hpp"
 #include "virtual_quorum.hpp"
 
 #include <catch2/generators/catch_generators.hpp>
@@ -123,69 +122,42 @@ TEST_CASE("an attach before the start, or after the end, says so") {
     CHECK(q.answered(late).why == errc::closed);
 }
 
-// Masters that keep a lock with its fencing counter: answers the two scripts an attach needs.
-struct counting_quorum {
-    explicit counting_quorum(std::vector<std::int64_t> counters)
-        : counters(std::move(counters)),
-          it(guarded_settings_for(this->counters.size())) {
-        it.answer_scripts(
-            [this](std::size_t i, const arguments& words) { return answer_to(i, words); });
-        it.start();
-    }
-
-    std::string answer_to(std::size_t i, const arguments& words) {
-        constexpr std::int64_t clock = 1'000'000;
-        if (const auto call = shared_call_in(words)) {
-            const bool extends = call->what == &core::guarded_extend;
-            const std::int64_t missing = counters[i] == forgotten ? -2 : -3;
-            return reply_for_each(
-                *call,
-                extends ? three(counters[i] < 0 ? missing : 1, 0, clock) : three(0, 0, clock));
-        }
-        if (runs(words, core::guarded_raise)) {
-            const std::int64_t wanted = std::stoll(words[6]);
-            ++(wanted == 0 ? read : raised);
-            counters[i] = std::max(counters[i], wanted);
-            return three(counters[i] == wanted ? 1 : 0, counters[i], clock);
-        }
-        return handshake_reply(0, 0, clock);
-    }
-
-    /// The lock is not there because the master has lost its memory.
-    static constexpr std::int64_t forgotten = -2;
-
-    std::vector<std::int64_t> counters; // below zero: the lock is not there
-    int read = 0;
-    int raised = 0;
-    virtual_quorum it;
-};
+const std::string fence = "p:{r}:fence";
 
 TEST_CASE("a lock that is handed on has a fencing token beyond all that its majority knows") {
-    counting_quorum q({7, 9, -1});
-    const answer got = attach(q.it, fenced());
+    started_quorum q(guarded_settings_for(3));
+    for (const std::size_t i : {0U, 1U}) {
+        put(q, i, mine, 5s);
+        q.masters[i].put(fence, i == 0 ? "7" : "9");
+    }
+    const answer got = attach(q, fenced());
     REQUIRE(got.won);
-    CHECK(q.it.fences.at(0) == 10);
-    CHECK(q.counters[0] == 10);
-    CHECK(q.counters[1] == 10);
-    CHECK(q.read == 2);
-    CHECK(q.raised == 2);
+    CHECK(q.fences.at(0) == 10);
+    CHECK(q.masters[0].value_of(fence, q.now()) == "10");
+    CHECK(q.masters[1].value_of(fence, q.now()) == "10");
+    CHECK(q.asked("EVAL raise") == 2); // which reads them
+    CHECK(q.asked("EVALSHA raise") == 2);
 }
 
 TEST_CASE("a lock whose key a master may have forgotten is neither claimed nor removed") {
-    counting_quorum q({1, -1, counting_quorum::forgotten});
-    const answer got = attach(q.it, once());
+    started_quorum q(guarded_settings_for(3));
+    put(q, 0, mine, 5s);
+    q.masters[2].drop("p::epoch");
+    const answer got = attach(q, once());
     CHECK(got.why == errc::no_quorum);
     CHECK(got.votes[1] == vote::absent);
     CHECK(got.votes[2] == vote::quarantined);
-    CHECK(q.it.engine.count().pending_removals == 0);
+    CHECK(q.engine.count().pending_removals == 0);
+    CHECK(q.masters[0].value_of(q.key(), q.now()) == mine);
 }
 
 TEST_CASE("a lock without a counter has no fencing token to go on from") {
-    counting_quorum q({0, 0, 0});
-    const answer got = attach(q.it, fenced());
+    started_quorum q(guarded_settings_for(3));
+    put_everywhere(q, 5s);
+    const answer got = attach(q, fenced());
     CHECK(got.why == errc::no_quorum);
     CHECK(got.votes[0] == vote::error);
-    CHECK(q.raised == 0);
+    CHECK(q.asked("EVALSHA raise") == 0);
 }
 
 }} // namespace attach_test

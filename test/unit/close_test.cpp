@@ -3,17 +3,14 @@
 namespace close_test {
 
 using namespace unit;
-using redlock::wait_for;
 using redlock::core::forever;
 
 TEST_CASE("close tells holders and waiters, and is done when all is let go and answered") {
     started_quorum it(3);
     const answer lock = it.acquire_now(renewed(), "held");
-    acquire_options patient = once();
-    patient.wait = wait_for::forever();
     it.masters[0].put(it.key(), "somebody");
     it.masters[1].put(it.key(), "somebody");
-    const std::uint64_t waiting = it.acquire(patient, 5ms);
+    const std::uint64_t waiting = it.acquire(patient(), 5ms);
     it.extend(lock, 10s);
     const redlock::time_point began = it.now();
     it.close();
@@ -21,12 +18,12 @@ TEST_CASE("close tells holders and waiters, and is done when all is let go and a
     it.close();
     CHECK(it.lost_at(lock) == began);
     CHECK(it.lost_by(lock) == loss_reason::closed);
-    CHECK(it.extension_errors(lock) == errors{errc::closed});
+    CHECK(it.extensions_of(lock) == errors{errc::closed});
     it.release(lock, 20ms);
     CHECK(it.engine.closed_down());
     CHECK(it.closings == 1);
     CHECK(it.answered(waiting).why == errc::closed);
-    CHECK(it.removal_of(lock)->what == release_result::expired);
+    CHECK(it.removed_as(lock) == release_result::expired);
     CHECK(!it.masters[2].value_of(it.key("held"), it.now()));
     CHECK(!it.masters[2].value_of(it.key(), it.now()));
     CHECK(it.engine.next_due() == forever);
@@ -48,7 +45,7 @@ TEST_CASE("close is bounded by master_timeout") {
     it.run_for(1ns);
     CHECK(it.engine.closed_down());
     CHECK(it.closings == 1);
-    CHECK(it.removal_of(lock)->what == release_result::uncertain);
+    CHECK(it.removed_as(lock) == release_result::uncertain);
     CHECK(it.engine.next_due() == forever);
 }
 
@@ -64,13 +61,11 @@ TEST_CASE("close ends an acquire in the middle of an attempt and undoes it") {
 
 TEST_CASE("close undoes nothing twice of an acquire that pauses") {
     started_quorum it(3);
+    it.hold_everywhere();
     for (virtual_master& server : it.masters) {
-        server.put(it.key(), "somebody");
         server.know(redlock::core::guarded_release);
     }
-    acquire_options waits = once();
-    waits.wait = 10s;
-    const std::uint64_t name = it.acquire(waits);
+    const std::uint64_t name = it.acquire(patient(10s));
     it.paths[2].back = 20ms;
     it.run_while_not([&] { return it.masters[0].count("EVAL remove") == 1; });
     it.close(); // the rollback is under way

@@ -48,7 +48,7 @@ struct connection_site : core::connection_events, core::receiver {
         }
         hear(server.execute({"INFO"}, now));
         if (rules.guarded()) {
-            hear(three(-1, 0, 0)); // there is no record
+            hear("*3\r\n:-1\r\n:0\r\n:0\r\n"); // there is no record
         }
     }
     /// The commands in the output, which is taken as written.

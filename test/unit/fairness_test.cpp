@@ -2,7 +2,7 @@
 // is the virtual master's; that of a real one is seen in test/integration/fairness_test.cpp.
 
 #include "core/bytes/fair_queue_scripts.hpp"
-#include "virtual_quorum.hpp"
+#include "waiters.hpp"
 
 #include <catch2/generators/catch_generators.hpp>
 
@@ -14,26 +14,16 @@ using namespace unit;
 namespace core = redlock::core;
 
 acquire_options in_order(redlock::wait_for wait = redlock::wait_for::forever()) {
-    acquire_options options = renewed();
-    options.wait = wait;
+    acquire_options options = waiting(wait);
     options.order = redlock::fairness::fifo;
     return options;
-}
-
-core::settings with_pushes(std::size_t masters) {
-    core::settings rules = settings_for(masters);
-    rules.pushes = true;
-    rules.local_handoff_time = 0ms;
-    rules.retry_delay_max = 1h; // waiters are woken, or look again by themselves
-    return rules;
 }
 
 const std::string queue_key = "p:{r}:queue";
 constexpr auto ticket_lease = 2s;
 
-struct site : virtual_quorum {
-    explicit site(core::settings rules) : virtual_quorum(std::move(rules)) {
-        start();
+struct site : started_quorum {
+    explicit site(std::size_t count) : started_quorum(rules_for(count)) {
         // Which master keeps the queue is the engine's to say.
         const std::uint64_t name = acquire(in_order());
         run_for(20ms);
@@ -47,6 +37,11 @@ struct site : virtual_quorum {
         }
     }
 
+    static core::settings rules_for(std::size_t count) {
+        core::settings rules = rules_with(count, 0ms, true);
+        rules.retry_delay_max = 1h; // waiters are woken, or look again by themselves
+        return rules;
+    }
     struct place {
         std::string waiter;
         redlock::time_point until;
@@ -72,26 +67,9 @@ struct site : virtual_quorum {
     void first_leaves() {
         masters[queue_master].run({"ZREM", queue_key, queue().front().waiter}, now());
     }
-    void hold_everywhere() {
-        for (virtual_master& server : masters) {
-            server.put(key(), "somebody");
-        }
-    }
-    void free_everywhere() {
-        for (virtual_master& server : masters) {
-            server.drop(key());
-        }
-    }
     void told(const std::string& release, nanoseconds then) {
-        push(queue_master, "p:{r}:free", release);
+        push(queue_master, channel, release);
         pass(then);
-    }
-    std::size_t asked() const {
-        std::size_t all = 0;
-        for (const virtual_master& server : masters) {
-            all += server.count("SET");
-        }
-        return all;
     }
     std::size_t turns() const { return masters[queue_master].count("EVALSHA turn"); }
     bool won(std::uint64_t name) const {
@@ -103,7 +81,7 @@ struct site : virtual_quorum {
 
 TEST_CASE("a free lock costs one question to one master, and its place is given up") {
     for (const std::size_t n : {1U, 3U, 5U}) {
-        site it(with_pushes(n));
+        site it(n);
         REQUIRE(it.queue_master < n);
         const redlock::time_point began = it.now();
         const std::uint64_t name = it.acquire(in_order());
@@ -121,7 +99,7 @@ TEST_CASE("a free lock costs one question to one master, and its place is given 
 
 TEST_CASE(
     "a waiter that is not first makes no attempt, keeps its place, and goes on when notified") {
-    site it(with_pushes(5));
+    site it(5);
     it.enter("another", 1h);
     const std::uint64_t name = it.acquire(in_order(), 10s);
     CHECK(it.asked() == 0);
@@ -138,7 +116,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a waiter that is first and does not come holds the next up for its lease at most") {
-    site it(with_pushes(3));
+    site it(3);
     it.enter("dead");
     const redlock::time_point ends = it.queue()[0].until;
     const std::uint64_t name = it.acquire(in_order());
@@ -149,7 +127,7 @@ TEST_CASE("a waiter that is first and does not come holds the next up for its le
 }
 
 TEST_CASE("a waiter that is first and cannot have it goes to the end") {
-    site it(with_pushes(5));
+    site it(5);
     for (std::size_t i = 0; i < 5; ++i) { // it reaches the queue's master and one other
         if (i != it.queue_master && i != (it.queue_master + 1) % 5) {
             it.paths[i].hung = true;
@@ -165,7 +143,7 @@ TEST_CASE("a waiter that is first and cannot have it goes to the end") {
 }
 
 TEST_CASE("a waiter that goes away leaves the queue") {
-    site it(with_pushes(3));
+    site it(3);
     it.enter("another", 1h);
     SECTION("cancelled") {
         const std::uint64_t name = it.acquire(in_order(), 1s);
@@ -199,7 +177,7 @@ TEST_CASE("a waiter that goes away leaves the queue") {
 }
 
 TEST_CASE("news that comes while the queue is asked is not lost") {
-    site it(with_pushes(3));
+    site it(3);
     it.hold_everywhere();
     it.paths[it.queue_master].back = 20ms;
     const std::uint64_t name = it.acquire(in_order(), 490ms);
@@ -210,7 +188,7 @@ TEST_CASE("news that comes while the queue is asked is not lost") {
 }
 
 TEST_CASE("without its queue the lock is had as ever, and the log says so once") {
-    site it(with_pushes(3));
+    site it(3);
     it.masters[it.queue_master].replies["EVALSHA"] =
         "-NOPERM this user has no permissions to run the 'zadd' command\r\n";
     for (int i = 0; i < 3; ++i) {
@@ -220,18 +198,11 @@ TEST_CASE("without its queue the lock is had as ever, and the log says so once")
         it.free_everywhere();
         it.run_for(20s);
     }
-    CHECK(
-        std::count_if(
-            it.log_lines.begin(),
-            it.log_lines.end(),
-            [](const std::string& line) {
-                return line.find("not that of arrival: NOPERM this user") != std::string::npos;
-            })
-        == 1);
+    CHECK(it.logged("not that of arrival: NOPERM this user") == 1);
 }
 
 TEST_CASE("a queue master that fails is not waited for") {
-    site it(with_pushes(5));
+    site it(5);
     SECTION("it is silent") {
         it.paths[it.queue_master].hung = true;
         const std::uint64_t name = it.acquire(in_order(), 110ms);
@@ -263,7 +234,7 @@ TEST_CASE("a queue master that fails is not waited for") {
 }
 
 TEST_CASE("an outage is not contention, also with another client first in the queue") {
-    site q(with_pushes(3));
+    site q(3);
     for (std::size_t i = 0; i < 3; ++i) {
         if (i != q.queue_master) {
             q.cut_off(i);

@@ -28,7 +28,7 @@ TEST_CASE("a lost lease whose secret was passed on expires, unless its holder le
         quorum_with_lock it(3, options);
         const std::uint64_t next = it.acquire(waiting());
         it.run_until(it.got.deadline);
-        REQUIRE(it.loss_of(it.got));
+        REQUIRE(it.lost_at(it.got));
         CHECK(it.removed_as(it.got) == release_result::expired);
         it.release(it.got, 20ms); // too late
         CHECK(keys_of(it, it.got) == 3);
@@ -39,7 +39,7 @@ TEST_CASE("a lost lease whose secret was passed on expires, unless its holder le
     }
     quorum_with_lock it(3, options);
     it.run_until(it.got.held_until + 1ms);
-    REQUIRE(it.loss_of(it.got));
+    REQUIRE(it.lost_at(it.got));
     it.release(it.got, 20ms);
     CHECK(!it.has_key());
     CHECK(it.idle());
@@ -49,12 +49,12 @@ TEST_CASE("a deadline that is moved back does not bring the removal forward") {
     quorum_with_lock it(5, once(), 10ms);
     const redlock::time_point extended = it.now();
     it.extend(it.got, 20s, 1s);
-    REQUIRE(it.deadlines_of(it.got).back() == extended + usable(20s));
+    REQUIRE(it.deadline_of(it.got) == extended + usable(20s));
     for (std::size_t i = 0; i < 3; ++i) {
         it.masters[i].forget();
     }
     it.extend(it.got, 10s, 10ms);
-    REQUIRE(it.loss_of(it.got)); // the holder was shown 20 s
+    REQUIRE(it.lost_at(it.got)); // the holder was shown 20 s
     CHECK(keys_of(it, it.got) == 2);
     it.run_until(extended + usable(20s) - 1ns);
     CHECK(keys_of(it, it.got) == 2);
@@ -67,7 +67,7 @@ TEST_CASE("a waiter of the same process is served when the holder has let go, no
     quorum_with_lock it(rules_with(3, 1h, true), with_margin(once(), 2s));
     const std::uint64_t next = it.acquire(waiting());
     it.run_until(it.got.held_until + 700ms);
-    REQUIRE(it.loss_of(it.got));
+    REQUIRE(it.lost_at(it.got));
     CHECK(it.answer_to(next) == nullptr);
     CHECK(keys_of(it, it.got) == 3);
     it.release(it.got, 20ms);
@@ -85,7 +85,7 @@ TEST_CASE("an acquire after a handoff does not wait for a holder whose keys are 
         server.forget();
     }
     it.extend(held, 10s, 5ms);
-    REQUIRE(it.loss_of(held));
+    REQUIRE(it.lost_at(held));
     const std::uint64_t third = it.acquire(waiting());
     it.run_for(2s); // another process could have it as well
     CHECK(it.answered(third).won);
@@ -96,13 +96,13 @@ TEST_CASE("a lost lease that is abandoned keeps its keys to the end of its ttl")
     const redlock::time_point began = it.now();
     const answer got = it.acquire_now(with_margin(once(), 2s));
     it.run_until(got.held_until);
-    REQUIRE(it.loss_of(got));
+    REQUIRE(it.lost_at(got));
     CHECK(it.engine.abandon(got.lease));
     CHECK(it.idle());
     it.run_until(began + 10s - 1ms);
     CHECK(keys_of(it, got) == 3);
     CHECK(it.masters[0].count("EVAL") == 0);
-    CHECK(!it.removal_of(got));
+    CHECK(!it.removed_as(got));
     CHECK(!it.engine.abandon(got.lease));
     it.close();
     CHECK(it.closings == 1); // nobody is left to let go
@@ -114,9 +114,9 @@ TEST_CASE("closing takes no lock away: what is not let go stays until its ttl") 
     const answer gone = it.acquire_now(renewed(), "gone");
     const redlock::time_point began = it.now();
     it.close();
-    REQUIRE(it.loss_of(kept));
-    REQUIRE(it.loss_of(gone));
-    CHECK(it.loss_of(kept)->at == began);
+    REQUIRE(it.lost_at(kept));
+    REQUIRE(it.lost_at(gone));
+    CHECK(it.lost_at(kept) == began);
     it.run_for(50ms);
     CHECK(!it.engine.closed_down()); // its holders have time to let go
     it.release(gone, 10ms);
@@ -124,7 +124,7 @@ TEST_CASE("closing takes no lock away: what is not let go stays until its ttl") 
     it.run_until(began + 1s);
     CHECK(it.engine.closed_down());
     CHECK(keys_of(it, kept) == 3);
-    CHECK(it.removal_of(kept)->what == release_result::uncertain);
+    CHECK(it.removed_as(kept) == release_result::uncertain);
     it.release(kept); // too late: nobody is there to say it
     it.run_for(5s);
     CHECK(keys_of(it, kept) == 3);
@@ -152,7 +152,7 @@ TEST_CASE(
     it.run_until(it.got.held_until + 50ms);
     CHECK(it.removed_as(it.got) != release_result::released);
     CHECK(it.engine.count().released == 0);
-    CHECK(!it.loss_of(it.got)); // its holder needs no notification
+    CHECK(!it.lost_at(it.got)); // its holder needs no notification
 }
 
 // Very many locks, whose masters then execute one call each, with up to 64 removals, every 60 ms.
@@ -184,7 +184,7 @@ struct many_locks {
     }
     std::size_t results(release_result what) {
         return static_cast<std::size_t>(std::ranges::count_if(held, [&](const answer& one) {
-            return it.removal_of(one).has_value() && it.removal_of(one)->what == what;
+            return it.removed_as(one).has_value() && it.removed_as(one) == what;
         }));
     }
 

@@ -10,31 +10,21 @@ namespace push_test { namespace {
 using namespace unit;
 namespace core = redlock::core;
 
-// The master that a contender for `r` asks first.
-std::size_t arbiter(const virtual_quorum& it, std::size_t before) {
-    for (std::size_t i = 0; i < it.masters.size(); ++i) {
-        if (it.masters[i].count("SET") > before) {
-            return i;
-        }
-    }
-    return it.masters.size();
-}
-
-constexpr auto channel = "p:{r}:free";
-
 // A waiter that has asked, subscribed, and asked the arbiter once more; polling does not disturb.
 // If it is not `alone`, another process was faster after a release.
 struct waiting_quorum : virtual_quorum {
     explicit waiting_quorum(std::size_t n, bool alone = false)
         : virtual_quorum(rules_without_polling(n)) {
         start();
-        hold_everywhere(*this);
+        hold_everywhere();
         name = acquire(waiting());
         run_for(50ms);
-        first = arbiter(*this, 1);
-        REQUIRE(first < masters.size());
-        for (std::size_t i = 0; i < n && !alone; ++i) {
-            tell(i, "release-zero");
+        while (first < n && masters[first].count("SET") == 1) {
+            ++first;
+        }
+        REQUIRE(first < n);
+        if (!alone) {
+            push_everywhere(channel, "release-zero");
         }
         run_for(50ms);
     }
@@ -44,18 +34,18 @@ struct waiting_quorum : virtual_quorum {
         pass(then);
     }
     std::uint64_t name = 0;
-    std::size_t first = 0; // the arbiter
+    std::size_t first = 0; // the arbiter, which is asked first
 };
 
 TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
     waiting_quorum it(5);
     CHECK(it.masters[0].count("SUBSCRIBE p:{r}:free") == 1);
     // The subscription was confirmed: a release before it may have been missed.
-    REQUIRE(asked(it) == 6 + 5);
+    REQUIRE(it.asked() == 6 + 5);
 
     SECTION("a waiter that is not the first there costs one command, and its rollback") {
         it.tell(it.first, "release-one", 50ms);
-        CHECK(asked(it) == 11 + 1);
+        CHECK(it.asked() == 11 + 1);
         CHECK(it.masters[it.first].count("SET") == 4);
         SECTION("and hears the same news from others without asking again") {
             for (std::size_t i = 0; i < 5; ++i) {
@@ -64,28 +54,28 @@ TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
                 }
             }
             it.run_for(50ms);
-            CHECK(asked(it) == 11 + 1);
+            CHECK(it.asked() == 11 + 1);
         }
         SECTION("and asks again at the next release") {
             it.tell(it.first, "release-two", 50ms);
-            CHECK(asked(it) == 11 + 2);
+            CHECK(it.asked() == 11 + 2);
         }
     }
     SECTION("the one that is first asks the others after it") {
-        free_everywhere(it);
+        it.free_everywhere();
         it.tell(it.first, "release-one", 50ms);
         CHECK(it.answered(it.name).won);
-        CHECK(asked(it) == 11 + 5);
+        CHECK(it.asked() == 11 + 5);
         CHECK(it.masters[0].count("UNSUBSCRIBE p:{r}:free") == 1);
     }
     SECTION("an arbiter that does not answer is not waited for") {
-        free_everywhere(it);
+        it.free_everywhere();
         it.paths[it.first].hung = true;
         it.tell(it.first, "release-one", 10h);
         CHECK(it.answered(it.name).won);
     }
     SECTION("an arbiter that fails does not decide") {
-        free_everywhere(it);
+        it.free_everywhere();
         it.masters[it.first].replies["SET"] = "-OOM command not allowed\r\n";
         it.tell(it.first, "release-one", 50ms);
         CHECK(it.answered(it.name).won);
@@ -96,8 +86,8 @@ TEST_CASE("a push of any one master brings an attempt, at the arbiter") {
     waiting_quorum it(5);
     it.tell(it.first == 0 ? 1 : 0, "release-one", 50ms);
     CHECK(it.masters[it.first].count("SET") == 4);
-    CHECK(asked(it) == 11 + 1);
-    free_everywhere(it);
+    CHECK(it.asked() == 11 + 1);
+    it.free_everywhere();
     it.tell(it.first == 0 ? 1 : 0, "release-two", 50ms);
     CHECK(it.answered(it.name).won);
 }
@@ -105,11 +95,9 @@ TEST_CASE("a push of any one master brings an attempt, at the arbiter") {
 TEST_CASE("a waiter that was not the fastest asks the arbiter first from then on") {
     waiting_quorum it(5, true);
     for (int round = 1; round <= 2; ++round) {
-        for (std::size_t i = 0; i < 5; ++i) {
-            it.tell(i, "release-" + std::to_string(round));
-        }
+        it.push_everywhere(channel, "release-" + std::to_string(round));
         it.run_for(50ms);
-        CHECK(asked(it) == static_cast<std::size_t>(round == 1 ? 6 + 5 : 6 + 5 + 1));
+        CHECK(it.asked() == static_cast<std::size_t>(round == 1 ? 6 + 5 : 6 + 5 + 1));
     }
 }
 
@@ -118,7 +106,7 @@ TEST_CASE("a reply to PTTL that is older than a push does not postpone what the 
     it.masters[it.first].replies["PTTL"] = ":9000\r\n";
     it.paths[it.first].back = 5ms; // of the refusal, then of the reply to PTTL
     it.tell(it.first, "release-one", 1ms);
-    free_everywhere(it);
+    it.free_everywhere();
     it.paths[3 + it.first].back = 10ms; // both come at the same moment, first the push
     it.tell(it.first, "release-two", 200ms);
     CHECK(it.answered(it.name).won);
@@ -126,7 +114,7 @@ TEST_CASE("a reply to PTTL that is older than a push does not postpone what the 
 
 TEST_CASE("masters whose release may have been missed make up the majority that reports it") {
     waiting_quorum it(3);
-    free_everywhere(it);
+    it.free_everywhere();
     it.masters[it.first].put(it.key(), "a leftover");
     it.tell((it.first + 1) % 3, "release-one", 50ms);
     CHECK(it.answer_to(it.name) == nullptr);
@@ -142,11 +130,7 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
     }
     it.start();
     const auto release = [&] { it.release(it.acquire_now(once()), 20ms); };
-    const auto warnings = [&] {
-        return std::ranges::count_if(it.log_lines, [](const std::string& line) {
-            return line.find("PUBLISH is refused") != std::string::npos;
-        });
-    };
+    const auto warnings = [&] { return it.logged("PUBLISH is refused"); };
     const auto shown = [&] {
         const redlock::master_health one = it.engine.examine(it.now()).masters[0];
         return std::string(to_string(one.notifications)) + ": " + one.notifications_text;
@@ -160,7 +144,7 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
     CHECK(it.engine.count().masters[0].publish_refused == 2);
     CHECK(warnings() == 3);
     SECTION("even next to a subscription that is live") {
-        hold_everywhere(it);
+        it.hold_everywhere();
         it.acquire(waiting(), 50ms);
         CHECK(shown().starts_with("refused: PUBLISH: "));
         CHECK(it.engine.count().notification_connections == 0);
@@ -184,18 +168,18 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
 TEST_CASE("a watch of a lock is notified of its releases, and subscribes once") {
     started_quorum it(rules_with(3, 0ms, true));
     it.listen(50ms);
-    CHECK(asked(it, "SUBSCRIBE p:{r}:free") == 3);
+    CHECK(it.asked("SUBSCRIBE p:{r}:free") == 3);
     it.listen(50ms);
-    CHECK(asked(it, "SUBSCRIBE") == 3);
+    CHECK(it.asked("SUBSCRIBE") == 3);
     it.heard_of.clear();
     it.push(1, channel, "release-one");
     it.push(1, "p:{s}:free", "release-two");
     it.run_for(5ms);
     CHECK(it.heard_of == std::vector<std::string>{"p:{r}"});
     it.unlisten(5ms);
-    CHECK(asked(it, "UNSUBSCRIBE") == 0);
+    CHECK(it.asked("UNSUBSCRIBE") == 0);
     it.unlisten(5ms);
-    CHECK(asked(it, "UNSUBSCRIBE p:{r}:free") == 3);
+    CHECK(it.asked("UNSUBSCRIBE p:{r}:free") == 3);
 }
 
 TEST_CASE("a channel is left when neither a waiter nor a listener is there any more") {
@@ -203,16 +187,16 @@ TEST_CASE("a channel is left when neither a waiter nor a listener is there any m
     it.engine.listen("r", it.now());
     SECTION("the waiter stays") {
         it.unlisten(5ms);
-        CHECK(asked(it, "UNSUBSCRIBE") == 0);
+        CHECK(it.asked("UNSUBSCRIBE") == 0);
         it.cancel(it.name);
     }
     SECTION("the listener stays") {
         it.cancel(it.name, 5ms);
-        CHECK(asked(it, "UNSUBSCRIBE") == 0);
+        CHECK(it.asked("UNSUBSCRIBE") == 0);
         it.engine.unlisten("r", it.now());
     }
     it.run_for(5ms);
-    CHECK(asked(it, "UNSUBSCRIBE p:{r}:free") == 3);
+    CHECK(it.asked("UNSUBSCRIBE p:{r}:free") == 3);
 }
 
 // Masters that count on how many of them a release is published.

@@ -1,10 +1,7 @@
-// The record of each master: the very scripts, in Lua, and engines whose masters run them. Nothing
-// is granted by a server that is not known to have remembered for a quarantine.
+// The record of each master, as engines use it: nothing is granted by a server that is not known to
+// have remembered for a quarantine.
 
-#include "core/bytes/guarded_scripts.hpp"
 #include "core/bytes/keys.hpp"
-#include "memory/lua_machine.hpp"
-#include "memory/server.hpp"
 #include "virtual_quorum.hpp"
 
 #include <regex>
@@ -18,73 +15,7 @@ namespace memory = redlock::testing::memory;
 using redlock::master_state;
 
 constexpr std::int64_t date = 1'700'000'000'000'000;
-constexpr std::int64_t second = 1'000'000;
 const std::string record_key = "p::epoch";
-const std::string long_quarantine = std::to_string(30 * second);
-
-std::string triple(std::int64_t status, std::int64_t value, std::int64_t now) {
-    return std::to_string(status) + "\n" + std::to_string(value) + "\n" + std::to_string(now);
-}
-
-struct one_server {
-    memory::lua_machine lua;
-    memory::server process{lua};
-    std::int64_t now = date;
-
-    std::string ask(const arguments& words) {
-        const std::vector<std::string_view> views(words.begin(), words.end());
-        return process.execute(views, now).describe();
-    }
-    /// The status, the rest of the quarantine, the clock.
-    std::string shake_hands(const std::string& quarantine = long_quarantine) {
-        const std::string said = ask(
-            {"EVAL",
-             std::string(core::guarded_handshake.text),
-             "1",
-             record_key,
-             "run",
-             "-",
-             quarantine,
-             "0",
-             "1d"});
-        std::istringstream lines(said);
-        std::int64_t status = 0;
-        std::int64_t ends = 0;
-        std::int64_t clock = 0;
-        lines >> status >> ends >> clock;
-        return lines.fail() || status < 0 ? said : triple(status, ends - clock, clock);
-    }
-    std::string acquire() {
-        return ask(
-            {"EVAL",
-             std::string(core::guarded_acquire.text),
-             "2",
-             record_key,
-             "p:{r}",
-             "1000",
-             "0",
-             "token",
-             "run",
-             long_quarantine,
-             "0"});
-    }
-    std::string record() { return ask({"GET", record_key}); }
-};
-
-TEST_CASE("the longest quarantine that was asked for is kept, and counts for all") {
-    one_server it;
-    it.shake_hands();
-    const std::int64_t born = it.now;
-    it.now += 40 * second;
-    CHECK(it.shake_hands(std::to_string(60 * second)) == triple(2, 20 * second, it.now));
-    CHECK(it.shake_hands() == triple(0, 20 * second, it.now));
-    CHECK(it.acquire() == triple(-2, 20 * second, it.now));
-    CHECK(
-        it.record()
-        == "4 run - " + std::to_string(born) + " " + std::to_string(60 * second) + " 1d");
-}
-
-// --- Engines whose masters are such servers -----------------------------------------------------
 
 struct served_quorum {
     explicit served_quorum(
@@ -280,10 +211,6 @@ TEST_CASE("while a smaller max_ttl is planned, new leases and renewals are at mo
     CHECK(!q.it.lost_by(lease));
 }
 
-bool is_of_a_step(std::string_view line) {
-    return line.find("its clock was stepped by ") != std::string_view::npos;
-}
-
 TEST_CASE("a master whose clock is stepped while clients are connected begins to remember") {
     for (const auto by : {3600s, -3600s}) {
         served_quorum q(3);
@@ -292,7 +219,7 @@ TEST_CASE("a master whose clock is stepped while clients are connected begins to
         q.it.masters[1].ahead += by;
         q.it.run_for(3s);
         CHECK(q.state(1) == master_state::quarantined);
-        CHECK(std::ranges::count_if(q.it.log_lines, is_of_a_step) == 1);
+        CHECK(q.it.logged("its clock was stepped by ") == 1);
         CHECK(q.record(1).starts_with("4 run-1 - 1")); // born, not 0
         CHECK(q.record(0).starts_with("4 run-0 - 0 "));
         q.it.run_for(q.quarantine() + 1s);

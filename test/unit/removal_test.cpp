@@ -4,61 +4,36 @@ namespace removal_test { namespace {
 
 using namespace unit;
 
-// A quorum with one lock held, released by the test.
-struct held {
-    explicit held(std::size_t masters) : it(masters) {
-        it.start();
-        got = it.acquire_now(once(), 10ms);
-    }
-    release_result release() {
-        it.release(got);
-        it.run_while_not([&] { return it.removal_of(got).has_value(); });
-        return it.removal_of(got)->what;
-    }
-
-    virtual_quorum it;
-    answer got;
-};
-
-TEST_CASE("a script that the server has not seen is said in full, and known from then on") {
-    held one(3);
-    CHECK(one.release() == release_result::released);
-    const answer second = one.it.acquire_now(once());
-    CHECK(one.it.release_now(second) == release_result::released);
-    CHECK(one.it.masters[0].count("EVALSHA remove") == 1);
-    CHECK(one.it.masters[0].count("EVAL remove") == 1);
-}
-
 TEST_CASE("a removal that was lost with its connection is paid when the master is back") {
     for (const mishap what : {mishap::break_before, mishap::break_after}) {
-        held one(3);
-        one.it.masters[1].when = [what](const arguments& words) {
+        quorum_with_lock one(3, once(), 10ms);
+        one.masters[1].when = [what](const arguments& words) {
             return words[0].starts_with("EVAL") ? what : mishap::none;
         };
-        CHECK(one.release() == release_result::released);
-        one.it.run_for(5ms);
-        CHECK(one.it.engine.count().pending_removals == 1);
-        one.it.masters[1].when = nullptr;
-        one.it.run_for(300ms);
-        CHECK(!one.it.has_key());
-        CHECK(one.it.idle());
-        CHECK(one.it.engine.count().removals_repeated == 1);
+        CHECK(one.release_now(one.got) == release_result::released);
+        one.run_for(5ms);
+        CHECK(one.engine.count().pending_removals == 1);
+        one.masters[1].when = nullptr;
+        one.run_for(300ms);
+        CHECK(!one.has_key());
+        CHECK(one.idle());
+        CHECK(one.engine.count().removals_repeated == 1);
     }
 }
 
 TEST_CASE("a debt is forgotten when the key must have expired, not before") {
-    held one(3);
-    one.it.cut_off(1);
+    quorum_with_lock one(3, once(), 10ms);
+    one.cut_off(1);
     const redlock::time_point asked = one.got.deadline - usable(10s);
-    CHECK(one.release() == release_result::released);
-    one.it.run_until(asked + 10s + 102ms - 1ns);
-    CHECK(one.it.engine.count().pending_removals == 1);
-    one.it.run_for(1ns);
-    CHECK(one.it.engine.count().pending_removals == 0);
-    one.it.paths[1].reachable = true;
-    one.it.run_for(10s);
-    CHECK(one.it.masters[1].count("EVAL") == 0);
-    CHECK(one.it.engine.count().removals_repeated == 0);
+    CHECK(one.release_now(one.got) == release_result::released);
+    one.run_until(asked + 10s + 102ms - 1ns);
+    CHECK(one.engine.count().pending_removals == 1);
+    one.run_for(1ns);
+    CHECK(one.engine.count().pending_removals == 0);
+    one.paths[1].reachable = true;
+    one.run_for(10s);
+    CHECK(one.masters[1].count("EVAL") == 0);
+    CHECK(one.engine.count().removals_repeated == 0);
 }
 
 // The SET is in flight when its connection breaks; the server executes it after the removal that

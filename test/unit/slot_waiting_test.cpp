@@ -1,6 +1,6 @@
 // Waiting for any slot of a pool on a virtual clock.
 
-#include "slot_keys.hpp"
+#include "waiters.hpp"
 
 namespace slot_waiting_test { namespace {
 
@@ -28,24 +28,22 @@ std::set<std::string> told_free(const virtual_quorum& it) {
 TEST_CASE("the release of any slot wakes a waiter for one") {
     started_quorum it(rules_without_polling(3));
     for (std::uint32_t i = 0; i < 4; ++i) {
-        hold(it, i);
+        it.hold_everywhere(slot_key(i));
     }
     const auto name = it.acquire_slot(waiting(), 4, 1s);
-    CHECK(asked(it, "SET") == 0);
+    CHECK(it.asked("SET") == 0);
     CHECK(!it.has_sent_nothing(name)); // it has searched
-    const std::size_t scans = asked(it, "MGET");
+    const std::size_t scans = it.asked("MGET");
     CHECK(scans <= 3 * 3); // at first, and when the subscriptions were confirmed
     it.run_for(100s);
-    CHECK(asked(it, "MGET") == scans);
-    let_go(it, 2);
-    for (std::size_t i = 0; i < 3; ++i) {
-        it.push(i, "p:{r}:slot:free", "one");
-    }
+    CHECK(it.asked("MGET") == scans);
+    it.free_everywhere(slot_key(2));
+    it.push_everywhere("p:{r}:slot:free", "one");
     REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
     CHECK(it.answered(name).slots.at(0) == 2);
     it.release(it.answered(name));
     CHECK(it.idle());
-    CHECK(asked(it, "UNSUBSCRIBE p:{r}:slot:free") == 3);
+    CHECK(it.asked("UNSUBSCRIBE p:{r}:slot:free") == 3);
 }
 
 TEST_CASE("a slot that is handed off costs the masters nothing") {
@@ -56,27 +54,25 @@ TEST_CASE("a slot that is handed off costs the masters nothing") {
         names.push_back(it.acquire_slot(waiting(), 1));
     }
     it.run_for(1s);
-    const std::size_t scans = asked(it, "MGET");
+    const std::size_t scans = it.asked("MGET");
     for (const auto name : names) {
         it.release(mine, 10ms);
         mine = it.answered(name);
     }
-    CHECK(asked(it, "MGET") == scans);
-    CHECK(asked(it, "SET") == 3);
+    CHECK(it.asked("MGET") == scans);
+    CHECK(it.asked("SET") == 3);
 }
 
 TEST_CASE("a slot that a handoff has made needless is announced to other processes") {
     started_quorum it(rules_without_polling(3, 1h));
     const answer mine = it.acquire_slot_now(waiting(), 2);
     const std::uint32_t other = 1 - mine.slots.at(0);
-    hold(it, other);
+    it.hold_everywhere(slot_key(other));
     const auto name = it.acquire_slot(waiting(), 2, 1s);
-    let_go(it, other);
-    for (std::size_t i = 0; i < 3; ++i) {
-        it.push(i, "p:{r}:slot:free", "one");
-    }
+    it.free_everywhere(slot_key(other));
+    it.push_everywhere("p:{r}:slot:free", "one");
     // The masters have given it the other slot, and it has not heard of that.
-    REQUIRE(it.run_while_not([&] { return asked(it, "SET " + slot_key(other)) == 3; }, 1s));
+    REQUIRE(it.run_while_not([&] { return it.asked("SET " + slot_key(other)) == 3; }, 1s));
     REQUIRE(it.answer_to(name) == nullptr);
     it.release(mine);
     CHECK(it.answered(name).slots == mine.slots);
@@ -106,9 +102,7 @@ TEST_CASE("a lock that is named like a pool's slot is not handed off as a slot")
     rules.key_prefix.clear();
     started_quorum it(rules);
     const answer mine = it.acquire_now(waiting(), "{r}:slot");
-    for (virtual_master& server : it.masters) {
-        server.put("{r}:slot:0", "somebody");
-    }
+    it.hold_everywhere("{r}:slot:0");
     const auto other = it.acquire_slot(waiting(), 1, 50ms);
     it.release(mine, 5s);
     CHECK(it.answer_to(other) == nullptr);

@@ -2,7 +2,7 @@
 // how a pool stands.
 
 #include "core/waiting/slot_search.hpp"
-#include "slot_keys.hpp"
+#include "waiters.hpp"
 
 namespace slots_test {
 
@@ -28,7 +28,7 @@ TEST_CASE("a slot that somebody else took since the scan costs one attempt") {
     REQUIRE(mine.won);
     CHECK(mine.attempts == 2);
     CHECK(slot_key(mine.slots.at(0)) != taken);
-    CHECK(asked(it, "MGET") == 3);
+    CHECK(it.asked("MGET") == 3);
 }
 
 TEST_CASE("without a majority there is no scan") {
@@ -38,7 +38,7 @@ TEST_CASE("without a majority there is no scan") {
     const answer none = it.acquire_slot_now(once(), 3);
     CHECK(none.why == errc::no_quorum);
     CHECK(none.votes[0] == vote::unreachable);
-    CHECK(asked(it, "MGET") == 0);
+    CHECK(it.asked("MGET") == 0);
     CHECK(it.engine.count().waiting == 0);
 }
 
@@ -53,7 +53,7 @@ TEST_CASE(
 
     virtual_quorum full(3);
     full.start();
-    hold(full, 0);
+    full.hold_everywhere(slot_key(0));
     full.paths[1].hung = true;
     const time_point then = full.now();
     const answer none = full.acquire_slot_now(once(), 1);
@@ -69,7 +69,7 @@ TEST_CASE(
     it.masters[2].info_overrides["role"] = "slave";
     it.paths[3].reachable = false;
     it.start();
-    hold(it, 1);
+    it.hold_everywhere(slot_key(1));
     it.engine.query_slots(1, "r", 2, it.now());
     REQUIRE(it.run_while_not([&] { return it.pools.size() == 1; }));
     const std::array said{vote::held, vote::duplicate, vote::held, vote::unreachable, vote::held};
@@ -82,8 +82,8 @@ TEST_CASE(
 
 TEST_CASE("an acquire that finds a pool full learns where slots are free, though too few are") {
     started_quorum it(3);
-    hold(it, 0);
-    hold(it, 1);
+    it.hold_everywhere(slot_key(0));
+    it.hold_everywhere(slot_key(1));
     it.masters[2].drop(slot_key(1));
     const answer none = it.acquire_slot_now(once(), 2);
     CHECK(none.why == errc::contended);

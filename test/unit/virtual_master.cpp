@@ -1,6 +1,7 @@
 #include "virtual_master.hpp"
 
 #include "core/bytes/fair_queue_scripts.hpp"
+#include "core/bytes/guarded_scripts.hpp"
 
 namespace unit {
 
@@ -21,6 +22,10 @@ std::string_view name_of(const std::string& word) {
     static constexpr named_script known[] = {
         {core::guarded_look, "look"},
         {core::guarded_handshake, "handshake"},
+        {core::guarded_acquire, "acquire"},
+        {core::guarded_extend, "extend"},
+        {core::guarded_heal, "heal"},
+        {core::guarded_raise, "raise"},
         {core::guarded_release, "remove"},
         {core::compare_and_extend_each, "extend"},
         {core::ticket_take, "turn"},
@@ -57,23 +62,6 @@ std::vector<std::string> virtual_master::lines_of(std::string bytes) {
         }
     }
     return found;
-}
-
-std::string three(std::int64_t status, std::int64_t value, std::int64_t clock) {
-    std::string bytes;
-    const memory::answer of_clock = memory::answer::integer(clock);
-    memory::answer::array(
-        {memory::answer::integer(status), memory::answer::integer(value), of_clock})
-        .encode(bytes);
-    return bytes;
-}
-
-std::string handshake_reply(
-    std::int64_t fresh, std::int64_t ends_us, std::int64_t clock, const std::string& record) {
-    std::string bytes = three(fresh, ends_us, clock);
-    bytes[1] = '4';
-    memory::answer::bulk(record).encode(bytes);
-    return bytes;
 }
 
 std::int64_t virtual_master::wall_us(time_point now) const {

@@ -24,7 +24,6 @@ enum class mishap {
     break_before, // the connection breaks before the command is executed
     break_after,  // ... after it was executed, before the answer
     hang_before,  // nothing is read any more, this command included, until `resume`
-    hang_after,   // it is executed, but no answer leaves, nor to what follows, until `resume`
 };
 
 struct virtual_master : memory::server {
@@ -75,17 +74,6 @@ struct virtual_master : memory::server {
 private:
     memory::answer reply_to(const arguments& words, time_point now);
 };
-
-/// A reply of a guarded script.
-std::string three(std::int64_t status, std::int64_t value, std::int64_t clock = 0);
-
-/// A reply to the guarded handshake, and the record that it names.
-inline const std::string record_of_master = "4 run - 0 0 1d";
-std::string handshake_reply(
-    std::int64_t fresh,
-    std::int64_t ends_us,
-    std::int64_t clock = 0,
-    const std::string& record = record_of_master);
 
 /// Whether this command is that script.
 inline bool runs(const arguments& words, const redlock::core::script& one) {

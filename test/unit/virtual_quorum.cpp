@@ -80,7 +80,7 @@ bool virtual_quorum::step(time_point until) {
         throw std::runtime_error("time stands still");
     }
     now_ = std::max(now_, next);
-    if (event <= now_ && !(timers_first && due <= now_)) {
+    if (event <= now_) {
         const auto f = std::move(queue_.begin()->second);
         queue_.erase(queue_.begin());
         f();
@@ -147,12 +147,7 @@ void virtual_quorum::read(std::size_t link) {
             disconnect(link);
             return;
         }
-        way.mute = way.mute || trouble == mishap::hang_after;
-        if (way.mute) {
-            way.outbox.push_back(reply);
-        } else {
-            send_reply(link, reply);
-        }
+        send_reply(link, reply);
     }
 }
 
@@ -164,25 +159,14 @@ void virtual_quorum::send_reply(std::size_t link, const std::string& bytes) {
 
 void virtual_quorum::disconnect(std::size_t link, nanoseconds then) {
     if (links_[link].up) {
-        forget_bytes(link);
+        close(link);
         link_closed(link, "connection reset by peer");
     }
     pass(then);
 }
 
-void virtual_quorum::forget_bytes(std::size_t link) {
-    path& way = paths[link];
-    way.hung = way.mute = false;
-    way.inbox.clear();
-    way.outbox.clear();
-}
-
 void virtual_quorum::resume(std::size_t link, nanoseconds then) {
-    path& way = paths[link];
-    way.hung = way.mute = false;
-    for (const std::string& reply : std::exchange(way.outbox, {})) {
-        send_reply(link, reply);
-    }
+    paths[link].hung = false;
     read(link);
     pass(then);
 }
@@ -196,15 +180,21 @@ void virtual_quorum::push(std::size_t master, std::string_view channel, std::str
     send_reply(masters.size() + master, bytes);
 }
 
-void virtual_quorum::answer_scripts(
-    std::function<std::string(std::size_t, const arguments&)> answer) {
+void virtual_quorum::push_everywhere(std::string_view channel, std::string_view message) {
     for (std::size_t i = 0; i < masters.size(); ++i) {
-        masters[i].when = [this, i, answer](const arguments& words) {
-            if (words[0].starts_with("EVAL")) {
-                masters[i].replies["EVALSHA"] = answer(i, words);
-            }
-            return mishap::none;
-        };
+        push(i, channel, message);
+    }
+}
+
+void virtual_quorum::hold_everywhere(const std::string& key) {
+    for (virtual_master& server : masters) {
+        server.put(key, "somebody");
+    }
+}
+
+void virtual_quorum::free_everywhere(const std::string& key) {
+    for (virtual_master& server : masters) {
+        server.drop(key);
     }
 }
 
@@ -214,11 +204,10 @@ void virtual_quorum::restart(std::size_t master, const std::string& run_id, nano
 }
 
 void virtual_quorum::open(std::size_t link) {
-    opens.emplace_back(link, now_);
     links_[link] = {.id = connections_++};
     at(now_, [this, link, id = links_[link].id] {
         path& way = paths[link];
-        if (links_[link].id != id || !way.opens) {
+        if (links_[link].id != id) {
             return;
         }
         if (!way.reachable) {
@@ -231,53 +220,34 @@ void virtual_quorum::open(std::size_t link) {
 }
 
 void virtual_quorum::close(std::size_t link) {
-    forget_bytes(link);
+    paths[link].hung = false;
+    paths[link].inbox.clear();
     links_[link] = {};
 }
 
-acquire_options virtual_quorum::exact(acquire_options options) const {
-    if (options.stop_margin == redlock::default_stop_margin && !usual_margins) {
-        options.stop_margin = 0ms;
+std::uint64_t virtual_quorum::ask(core::acquire_request wanted) {
+    wanted.cookie = next_cookie_++;
+    if (wanted.options.stop_margin == redlock::default_stop_margin && !usual_margins) {
+        wanted.options.stop_margin = 0ms;
     }
-    return options;
+    operations_[wanted.cookie] = engine.acquire(wanted, now_);
+    return wanted.cookie;
 }
 
 std::uint64_t virtual_quorum::acquire(
     const acquire_options& options, std::string_view resource, nanoseconds then) {
-    const std::uint64_t cookie = next_cookie_++;
-    operations_[cookie] = engine.acquire({cookie, resource, exact(options)}, now_);
-    pass(then);
-    return cookie;
-}
-
-std::uint64_t virtual_quorum::attach(
-    const acquire_options& options, std::string_view token, std::string_view resource) {
-    const std::uint64_t cookie = next_cookie_++;
-    operations_[cookie] = engine.acquire({cookie, resource, exact(options), token, true}, now_);
-    return cookie;
-}
-
-std::uint64_t virtual_quorum::acquire_slot(
-    const acquire_options& options, std::uint32_t slots, std::string_view pool) {
-    const std::uint64_t cookie = next_cookie_++;
-    operations_[cookie] = engine.acquire(
-        {.cookie = cookie, .resource = pool, .options = exact(options), .slots = slots}, now_);
-    return cookie;
+    return passing(then, ask({.resource = resource, .options = options}));
 }
 
 std::uint64_t virtual_quorum::acquire_form(
     core::lock_form form, const acquire_options& options, std::string_view resource) {
-    const std::uint64_t cookie = next_cookie_++;
-    const std::vector<std::string> resources{std::string(resource), std::string(resource) + "2"};
+    const std::vector<std::string> both{std::string(resource), std::string(resource) + "2"};
     const bool several = form == core::lock_form::all;
-    operations_[cookie] = engine.acquire(
-        {.cookie = cookie,
-         .resource = resource,
-         .options = exact(options),
+    return ask(
+        {.resource = resource,
+         .options = options,
          .form = form,
-         .resources = several ? std::span(resources) : std::span<const std::string>()},
-        now_);
-    return cookie;
+         .resources = several ? std::span(both) : std::span<const std::string>()});
 }
 
 answer virtual_quorum::acquire_now(const acquire_options& options, std::string_view resource) {
@@ -294,7 +264,7 @@ std::optional<errc> virtual_quorum::extend_now(const answer& lease, milliseconds
     const std::size_t before = extensions_of(lease).size();
     extend(lease, ttl, 10ms);
     REQUIRE(extensions_of(lease).size() == before + 1);
-    return extensions_of(lease).back().error;
+    return extensions_of(lease).back();
 }
 
 std::optional<release_result> virtual_quorum::release_now(const answer& lease) {
@@ -324,125 +294,74 @@ std::vector<vote> votes_in(const core::ballots& all) {
     return votes;
 }
 
-// Finds, or makes a test fail that asks for what was never there.
-template <typename Map, typename Name>
-auto found_in(const Map& map, const Name& name) {
-    const auto found = map.find(name);
-    return found == map.end() ? std::nullopt : std::optional(found->second);
-}
-
 } // namespace
 
-std::optional<loss> virtual_quorum::loss_of(const answer& lease) const {
-    return found_in(losses_, name_of(lease.lease));
-}
-
-std::optional<loss_reason> virtual_quorum::lost_by(const answer& lease) const {
-    const auto lost = loss_of(lease);
-    return lost ? std::optional(lost->why) : std::nullopt;
-}
-
-std::optional<time_point> virtual_quorum::lost_at(const answer& lease) const {
-    const auto lost = loss_of(lease);
-    return lost ? std::optional(lost->at) : std::nullopt;
+const virtual_quorum::history& virtual_quorum::of(const answer& lease) const {
+    static const history none;
+    const auto found = histories_.find({lease.lease.index, lease.lease.generation});
+    return found == histories_.end() ? none : found->second;
 }
 
 bool virtual_quorum::is_lost_at(const answer& lease, time_point when) {
     run_until(when - 1ns);
-    const bool early = loss_of(lease).has_value();
+    const bool early = lost_at(lease).has_value();
     run_until(when);
     return !early && lost_at(lease) == when;
 }
 
-std::optional<release_result> virtual_quorum::removed_as(const answer& lease) const {
-    const auto gone = removal_of(lease);
-    return gone ? std::optional(gone->what) : std::nullopt;
-}
-
-std::optional<removal> virtual_quorum::removal_of(const answer& lease) const {
-    const auto found = found_in(removals_, name_of(lease.lease));
-    return found ? std::optional(found->back()) : std::nullopt;
-}
-
-std::vector<extension_end> virtual_quorum::extensions_of(const answer& lease) const {
-    return found_in(extensions_, name_of(lease.lease)).value_or(std::vector<extension_end>{});
-}
-
-errors virtual_quorum::extension_errors(const answer& lease) const {
-    errors all;
-    for (const extension_end& one : extensions_of(lease)) {
-        all.push_back(one.error);
+void virtual_quorum::answered(const core::acquire_call& done, answer what) {
+    what.at = now_;
+    what.key = done.key;
+    what.attempts = done.attempts;
+    what.votes = votes_in(what.ballots);
+    if (!answers_.emplace(done.cookie, std::move(what)).second) {
+        throw std::runtime_error("an acquire was answered twice");
     }
-    return all;
-}
-
-std::vector<time_point> virtual_quorum::deadlines_of(const answer& lease) const {
-    return found_in(deadlines_, name_of(lease.lease)).value_or(std::vector<time_point>{});
 }
 
 void virtual_quorum::acquired(const core::acquire_call& done, const core::claim& lease) {
-    const answer what{
-        .at = now_,
+    fences.push_back(lease.fencing_token());
+    of(lease.self).handed_off = of(lease.self).removed_as.has_value();
+    answer what{
         .won = true,
-        .why = {},
         .lease = lease.self,
-        .key = done.key,
         .token = std::string(lease.token_text()),
-        .slots = lease.is_slot() ? lease.slots() : std::vector<std::uint32_t>{},
         .deadline = lease.deadline(),
         .held_until = lease.held_until(),
-        .attempts = done.attempts,
-        .votes = votes_in(lease.votes),
         .ballots = lease.votes};
-    fences.push_back(lease.fencing_token());
-    if (removals_.contains(name_of(lease.self))) {
-        ++handoffs_[name_of(lease.self)];
+    if (lease.is_slot()) {
+        what.slots = lease.slots();
     }
-    if (!answers_.emplace(done.cookie, what).second) {
-        throw std::runtime_error("an acquire was answered twice");
-    }
+    answered(done, std::move(what));
 }
 
 void virtual_quorum::not_acquired(const core::acquire_call& done) {
-    const answer what{
-        .at = now_,
-        .won = false,
-        .why = done.outcome,
-        .lease = {},
-        .key = done.key,
-        .token = {},
-        .slots = {},
-        .deadline = {},
-        .held_until = {},
-        .attempts = done.attempts,
-        .votes = votes_in(done.last),
-        .ballots = done.last};
-    if (!answers_.emplace(done.cookie, what).second) {
-        throw std::runtime_error("an acquire was answered twice");
-    }
+    answered(done, {.why = done.outcome, .ballots = done.last});
 }
 
 void virtual_quorum::lease_changed(const core::claim& lease) {
-    deadlines_[name_of(lease.self)].push_back(lease.deadline());
+    of(lease.self).deadline = lease.deadline();
 }
 
 void virtual_quorum::lease_lost(const core::claim& lease, loss_reason reason) {
-    if (!losses_.emplace(name_of(lease.self), loss{now_, reason}).second) {
+    history& its = of(lease.self);
+    if (its.lost_at) {
         throw std::runtime_error("a lease was lost twice");
     }
+    its.lost_at = now_;
+    its.lost_by = reason;
 }
 
 void virtual_quorum::extended(const core::claim& lease, std::optional<errc> error) {
-    extensions_[name_of(lease.self)].push_back({now_, error});
+    of(lease.self).extensions.push_back(error);
 }
 
 void virtual_quorum::removed(const core::claim& lease, release_result result) {
-    const removal what{now_, result, votes_in(lease.votes), lease.votes};
-    std::vector<removal>& before = removals_[name_of(lease.self)];
-    if (before.size() >= 1 + handoffs_[name_of(lease.self)]) {
+    history& its = of(lease.self);
+    if (its.removed_as && !std::exchange(its.handed_off, false)) {
         throw std::runtime_error("a lease was removed twice");
     }
-    before.push_back(what);
+    its.removed_as = result;
 }
 
 bool virtual_quorum::has_key(std::string_view resource) {
@@ -452,6 +371,21 @@ bool virtual_quorum::has_key(std::string_view resource) {
         }
     }
     return false;
+}
+
+std::size_t virtual_quorum::asked(std::string_view what) const {
+    std::size_t all = 0;
+    for (const virtual_master& server : masters) {
+        all += server.count(what);
+    }
+    return all;
+}
+
+std::size_t virtual_quorum::logged(std::string_view part) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(log_lines, [part](const std::string& line) {
+            return line.find(part) != std::string::npos;
+        }));
 }
 
 bool virtual_quorum::idle() {

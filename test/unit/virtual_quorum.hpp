@@ -30,35 +30,18 @@ constexpr nanoseconds usable(milliseconds ttl) {
 
 /// What became of an acquire.
 struct answer {
-    time_point at;
+    time_point at = {};
     bool won = false;
-    std::optional<errc> why; // of one that was not won; empty: cancelled
-    redlock::core::handle<redlock::core::claim> lease;
-    std::string key;
-    std::string token;
-    std::vector<std::uint32_t> slots;
-    time_point deadline;
-    time_point held_until;
+    std::optional<errc> why = {}; // of one that was not won; empty: cancelled
+    redlock::core::handle<redlock::core::claim> lease = {};
+    std::string key = {};
+    std::string token = {};
+    std::vector<std::uint32_t> slots = {};
+    time_point deadline = {};
+    time_point held_until = {};
     unsigned attempts = 0;
-    std::vector<vote> votes;
-    redlock::core::ballots ballots;
-};
-
-struct loss {
-    time_point at;
-    loss_reason why;
-};
-
-struct removal {
-    time_point at;
-    release_result what;
-    std::vector<vote> votes;
-    redlock::core::ballots ballots;
-};
-
-struct extension_end {
-    time_point at;
-    std::optional<errc> error;
+    std::vector<vote> votes = {};
+    redlock::core::ballots ballots = {};
 };
 
 /// Of several extensions; empty: extended.
@@ -79,9 +62,6 @@ public:
     bool run_while_not(const std::function<bool()>& done, nanoseconds limit = seconds(100));
     /// `f` happens at that moment, before the timers of that moment.
     void at(time_point when, std::function<void()> f) { queue_.emplace(when, std::move(f)); }
-    /// At one and the same moment, timers come before what the network brings.
-    bool usual_margins = false; // else a lease without a `stop_margin` of its own has none
-    bool timers_first = false;
     /// \}
 
     /// \name Callers
@@ -96,13 +76,13 @@ public:
         return acquire(options, "r", then);
     }
     /// Attaches to the lock with that token.
+    std::uint64_t attach(const acquire_options& options, std::string_view token) {
+        return ask({.resource = "r", .options = options, .token = token, .attaches = true});
+    }
+    /// Of the pool `r`.
     std::uint64_t
-    attach(const acquire_options& options, std::string_view token, std::string_view resource = "r");
-    std::uint64_t
-    acquire_slot(const acquire_options& options, std::uint32_t slots, std::string_view pool = "r");
-    std::uint64_t
-    acquire_slot(const acquire_options& options, std::uint32_t slots, nanoseconds then) {
-        return passing(then, acquire_slot(options, slots));
+    acquire_slot(const acquire_options& options, std::uint32_t slots, nanoseconds then = {}) {
+        return passing(then, ask({.resource = "r", .options = options, .slots = slots}));
     }
     std::uint64_t acquire_form(
         redlock::core::lock_form form, const acquire_options& options, std::string_view resource);
@@ -116,9 +96,8 @@ public:
     answer take(const acquire_options& options, nanoseconds then) {
         return passing(then, take(options));
     }
-    answer acquire_slot_now(
-        const acquire_options& options, std::uint32_t slots, std::string_view pool = "r") {
-        return awaited(acquire_slot(options, slots, pool));
+    answer acquire_slot_now(const acquire_options& options, std::uint32_t slots) {
+        return awaited(acquire_slot(options, slots));
     }
     void cancel(std::uint64_t cookie, nanoseconds then = {}) {
         engine.cancel(operations_[cookie], now_);
@@ -157,19 +136,19 @@ public:
     const answer& awaited(std::uint64_t cookie);
     /// Requires that there is one.
     const answer& answered(std::uint64_t cookie) const { return answers_.at(cookie); }
-    std::optional<loss> loss_of(const answer& lease) const;
     /// Why it was lost, and when; empty: it was not.
-    std::optional<loss_reason> lost_by(const answer& lease) const;
-    std::optional<time_point> lost_at(const answer& lease) const;
+    std::optional<loss_reason> lost_by(const answer& lease) const { return of(lease).lost_by; }
+    std::optional<time_point> lost_at(const answer& lease) const { return of(lease).lost_at; }
     /// Lets time pass until that moment: whether it is lost then, and not a nanosecond before.
     bool is_lost_at(const answer& lease, time_point when);
-    std::optional<removal> removal_of(const answer& lease) const;
-    std::optional<release_result> removed_as(const answer& lease) const;
-    std::vector<extension_end> extensions_of(const answer& lease) const;
-    /// What they ended with.
-    errors extension_errors(const answer& lease) const;
-    /// The moments to which the lease's deadline was moved.
-    std::vector<time_point> deadlines_of(const answer& lease) const;
+    /// What its last release ended with; empty: none has.
+    std::optional<release_result> removed_as(const answer& lease) const {
+        return of(lease).removed_as;
+    }
+    /// What its extensions ended with.
+    const errors& extensions_of(const answer& lease) const { return of(lease).extensions; }
+    /// The moment to which its deadline was moved last.
+    time_point deadline_of(const answer& lease) const { return of(lease).deadline; }
     /// \}
 
     /// \name Trouble
@@ -182,6 +161,11 @@ public:
     }
     /// A message on the push connection to that master.
     void push(std::size_t master, std::string_view channel, std::string_view message);
+    /// The same from all masters.
+    void push_everywhere(std::string_view channel, std::string_view message);
+    /// Somebody else has that key on all masters, for good.
+    void hold_everywhere(const std::string& key = "p:{r}");
+    void free_everywhere(const std::string& key = "p:{r}");
     /// From now on all connections are like that.
     void delay_replies(nanoseconds by) {
         for (path& way : paths) {
@@ -201,14 +185,16 @@ public:
     }
     /// Reads and answers what has piled up.
     void resume(std::size_t link, nanoseconds then = {});
-    /// Has each master answer its scripts as `answer` says, in place of executing them.
-    void answer_scripts(std::function<std::string(std::size_t master, const arguments&)> answer);
     /// Dies, and is started again with empty memory under another run id.
     void restart(std::size_t master, const std::string& run_id, nanoseconds then = {});
     /// \}
 
     /// Whether a live key of that resource is anywhere.
     bool has_key(std::string_view resource = "r");
+    /// How many such commands the masters have executed, all together.
+    std::size_t asked(std::string_view what = "SET") const;
+    /// How many lines of the log contain that.
+    std::size_t logged(std::string_view part) const;
     bool connected(std::size_t link) const { return links_[link].up; }
     std::string key(std::string_view resource = "r") const {
         return "p:{" + std::string(resource) + "}";
@@ -223,15 +209,12 @@ public:
         nanoseconds there = milliseconds(0); // a command travels
         nanoseconds back = milliseconds(1);  // its reply travels
         bool reachable = true;               // connections are accepted
-        bool opens = true;                   // ... or refused; false: nothing happens at all
         bool takes_bytes = true;             // the socket accepts writes
         // The rest is the harness's.
         bool hung = false;
-        bool mute = false;
         bool left_over = false; // bytes wait for the socket
         time_point last_reply{};
         std::string inbox;
-        std::vector<std::string> outbox;
     };
 
     std::vector<virtual_master> masters;
@@ -242,10 +225,10 @@ public:
     std::vector<std::string> heard_of; // the keys whose release it was notified of
     std::vector<std::pair<std::string, std::size_t>> contentions; // that it has warned of
     std::vector<std::string> renewals; // "begun", then "renewed" or the error
-    std::vector<std::pair<std::size_t, time_point>> opens;
     std::vector<redlock::lock_status> statuses;
     std::vector<redlock::lock_status> pools;
     unsigned closings = 0;
+    bool usual_margins = false; // else a lease without a `stop_margin` of its own has none
 
 protected:
     // Without a time nothing happens: what was asked for has not left yet.
@@ -294,24 +277,28 @@ private:
     void flush();
     void read(std::size_t link);
     void send_reply(std::size_t link, const std::string& bytes);
-    void forget_bytes(std::size_t link);
     /// `f` at that moment, unless the connection breaks before.
     void on_path(std::size_t link, time_point when, std::function<void()> f);
 
-    using claim_name = std::pair<std::uint32_t, std::uint32_t>;
-    acquire_options exact(acquire_options options) const;
-    static claim_name name_of(redlock::core::handle<redlock::core::claim> name) {
-        return {name.index, name.generation};
-    }
+    /// What became of a lease that was granted.
+    struct history {
+        std::optional<time_point> lost_at;
+        std::optional<loss_reason> lost_by;
+        std::optional<release_result> removed_as;
+        bool handed_off = false; // since it was removed
+        errors extensions;
+        time_point deadline{};
+    };
+    using claim_handle = redlock::core::handle<redlock::core::claim>;
+    history& of(claim_handle name) { return histories_[{name.index, name.generation}]; }
+    const history& of(const answer& lease) const;
+    std::uint64_t ask(redlock::core::acquire_request wanted);
+    void answered(const redlock::core::acquire_call& done, answer what);
 
     std::multimap<time_point, std::function<void()>> queue_;
     std::map<std::uint64_t, redlock::core::handle<redlock::core::acquire_call>> operations_;
     std::map<std::uint64_t, answer> answers_;
-    std::map<claim_name, loss> losses_;
-    std::map<claim_name, std::vector<removal>> removals_;
-    std::map<claim_name, std::size_t> handoffs_;
-    std::map<claim_name, std::vector<extension_end>> extensions_;
-    std::map<claim_name, std::vector<time_point>> deadlines_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, history> histories_;
     std::uint64_t next_cookie_ = 1;
     redlock::test::connection_id connections_ = 0; // so far
     unsigned steps_at_once_ = 0;

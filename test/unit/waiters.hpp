@@ -40,26 +40,11 @@ queue_up(virtual_quorum& it, std::size_t count, std::chrono::nanoseconds then = 
     return names;
 }
 
-/// Somebody else's, for good.
-inline void hold_everywhere(virtual_quorum& it) {
-    for (virtual_master& server : it.masters) {
-        server.put(it.key(), "somebody");
-    }
-}
+/// On which a release of the lock `r` is published.
+inline constexpr auto channel = "p:{r}:free";
 
-inline void free_everywhere(virtual_quorum& it) {
-    for (virtual_master& server : it.masters) {
-        server.drop(it.key());
-    }
-}
-
-/// How often the masters were asked that, all together.
-inline std::size_t asked(const virtual_quorum& it, std::string_view what = "SET") {
-    std::size_t all = 0;
-    for (const virtual_master& server : it.masters) {
-        all += server.count(what);
-    }
-    return all;
+inline std::string slot_key(std::uint32_t number) {
+    return "p:{r}:slot:" + std::to_string(number);
 }
 
 } // namespace unit

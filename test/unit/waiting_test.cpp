@@ -12,14 +12,14 @@ namespace core = redlock::core;
 TEST_CASE("a local handoff sends nothing to the masters, and the lease stays whole") {
     started_quorum it(rules_with(3, 1h, false));
     const std::vector<std::uint64_t> names = queue_up(it, 100, 10ms);
-    const std::size_t before = asked(it);
+    const std::size_t before = it.asked();
     for (std::size_t i = 0; i < 99; ++i) {
         it.release(it.answered(names[i]));
         CHECK(it.answered(names[i + 1]).deadline == it.answered(names[0]).deadline);
         CHECK(it.answered(names[i + 1]).token == it.answered(names[0]).token);
-        CHECK(it.removal_of(it.answered(names[i]))->what == release_result::released);
+        CHECK(it.removed_as(it.answered(names[i])) == release_result::released);
     }
-    CHECK(asked(it) == before);
+    CHECK(it.asked() == before);
     CHECK(it.masters[0].count("EVAL") == 0);
     CHECK(it.engine.count().local_handoffs == 99);
     it.release(it.answered(names[99]));
@@ -79,8 +79,8 @@ TEST_CASE("a grant of before the handoff lasts for the ttl that it was asked wit
     const answer held = it.answered(second);
     it.run_for(50ms); // master 2 says that it has granted it to the first
     it.extend(held, 15s, 20s);
-    REQUIRE(it.loss_of(held));
-    CHECK(it.loss_of(held)->at <= began + usable(10s)); // from then on the others may grant it
+    REQUIRE(it.lost_at(held));
+    CHECK(it.lost_at(held) <= began + usable(10s)); // from then on the others may grant it
 }
 
 TEST_CASE("the next of a queue has the lock soon after it is free, however the lease left") {
@@ -98,9 +98,9 @@ TEST_CASE("the next of a queue has the lock soon after it is free, however the l
     const milliseconds soon = pushes ? 20ms : 2s;
     // The process that was given the token releases the lock.
     const auto released_elsewhere = [&] {
-        free_everywhere(it);
-        for (std::size_t i = 0; pushes && i < 3; ++i) {
-            it.push(i, "p:{r}:free", holder.token.substr(0, core::release_name_size));
+        it.free_everywhere();
+        if (pushes) {
+            it.push_everywhere(channel, holder.token.substr(0, core::release_name_size));
         }
         follows(it.now(), soon);
     };
@@ -119,9 +119,9 @@ TEST_CASE("the next of a queue has the lock soon after it is free, however the l
     }
     SECTION("it is lost, and the keys go later") {
         it.engine.extend(holder.lease, 10s, it.now());
-        free_everywhere(it);
+        it.free_everywhere();
         it.run_for(5ms);
-        REQUIRE(it.loss_of(holder));
+        REQUIRE(it.lost_at(holder));
         follows(it.now(), soon);
     }
 }
@@ -135,30 +135,28 @@ TEST_CASE("a process that releases a lock for which others wait lets them go fir
     }
     const answer mine = it.acquire_now(again);
     it.release(mine, 1ms); // a round trip, so that the count is known
-    const std::size_t before = asked(it);
+    const std::size_t before = it.asked();
     const redlock::time_point released = it.now();
     const std::uint64_t next = it.acquire(again);
     SECTION("they take it") {
         it.run_for(1ms);
-        hold_everywhere(it);
+        it.hold_everywhere();
         it.run_for(50ms);
         CHECK((it.answer_to(next) == nullptr) == waits);
         CHECK((waits || it.answered(next).why == errc::contended));
     }
     SECTION("they do not, and it waits for a moment only") {
         it.run_for(1ms);
-        CHECK(asked(it) == before);
+        CHECK(it.asked() == before);
         CHECK(it.awaited(next).won);
         CHECK(it.now() < released + 20ms);
     }
     SECTION("it is notified of its own release, and that of another ends the pause") {
         it.run_for(1ms); // it is subscribed
         const auto announced = [&](std::string_view release) {
-            for (std::size_t i = 0; i < 3; ++i) {
-                it.push(i, "p:{r}:free", release);
-            }
+            it.push_everywhere(channel, release);
             it.run_for(1ms);
-            return asked(it) > before;
+            return it.asked() > before;
         };
         CHECK(!announced(mine.token.substr(0, core::release_name_size)));
         CHECK(announced("0123456789abcdef") == waits);
@@ -175,17 +173,15 @@ TEST_CASE("a process that takes turns with another one hears of each release") {
     REQUIRE(it.engine.count().subscriptions == 1);
     SECTION("it asks again at once, and has missed nothing") {
         it.release(mine, 1ms);
-        const std::size_t before = asked(it);
+        const std::size_t before = it.asked();
         const std::uint64_t next = it.acquire(waiting());
-        for (std::size_t i = 0; i < 3; ++i) {
-            it.push(i, "p:{r}:free", "0123456789abcdef");
-        }
+        it.push_everywhere(channel, "0123456789abcdef");
         it.run_for(1ms);
-        CHECK(asked(it) > before);
+        CHECK(it.asked() > before);
         CHECK(it.awaited(next).won);
         it.run_for(1s); // longer than it would have let others go first
-        CHECK(asked(it, "SUBSCRIBE") == 3);
-        CHECK(asked(it, "UNSUBSCRIBE") == 0);
+        CHECK(it.asked("SUBSCRIBE") == 3);
+        CHECK(it.asked("UNSUBSCRIBE") == 0);
     }
     SECTION("it gives up while it lets the others go first") {
         it.release(mine, 1ms);
@@ -201,7 +197,7 @@ TEST_CASE("a process that takes turns with another one hears of each release") {
         }
         it.run_for(50ms);
         CHECK(it.engine.count().subscriptions == 0);
-        CHECK(asked(it, "UNSUBSCRIBE") == 3);
+        CHECK(it.asked("UNSUBSCRIBE") == 3);
     }
 }
 
@@ -214,10 +210,10 @@ TEST_CASE("an acquire that lets others go first is refused once, whatever its ow
         server.tell = [](auto, auto) { return 1; };
     }
     it.release(it.take(once()), 2ms);
-    hold_everywhere(it);
-    const std::size_t before = asked(it);
+    it.hold_everywhere();
+    const std::size_t before = it.asked();
     it.acquire(waiting(), 55ms);
-    CHECK(asked(it) == before + 1);
+    CHECK(it.asked() == before + 1);
 }
 
 TEST_CASE("a waiter whose votes were split is subscribed, so that others let it go first") {
@@ -225,7 +221,7 @@ TEST_CASE("a waiter whose votes were split is subscribed, so that others let it 
     it.masters[1].put("p:{r}", "another");
     it.masters[2].put("p:{r}", "another");
     it.acquire(waiting(), 2ms);
-    CHECK(asked(it) == 4); // its subscription counts as a notification of the arbiter
+    CHECK(it.asked() == 4); // its subscription counts as a notification of the arbiter
     CHECK(it.engine.count().subscriptions == 1);
 }
 
@@ -236,7 +232,7 @@ TEST_CASE("a wait for contention goes on while others hold the lock, and ends in
     if (here) {
         holder = it.acquire_now(renewed());
     } else {
-        hold_everywhere(it);
+        it.hold_everywhere();
     }
     const auto wait = redlock::wait_for::contention(1s);
     const std::uint64_t first = it.acquire(waiting(wait));
@@ -245,7 +241,7 @@ TEST_CASE("a wait for contention goes on while others hold the lock, and ends in
     CHECK(it.answer_to(first) == nullptr);
     CHECK(it.answer_to(second) == nullptr);
     SECTION("a release") {
-        here ? it.release(*holder) : free_everywhere(it);
+        here ? it.release(*holder) : it.free_everywhere();
         CHECK(it.awaited(first).won);
         it.run_for(5s);
         CHECK(it.answer_to(second) == nullptr);
@@ -277,7 +273,7 @@ TEST_CASE("that more wait than the limit is reported when it happens") {
     core::settings rules = rules_with(3, 0ms, true);
     rules.contention_warning = 2;
     started_quorum it(rules);
-    hold_everywhere(it);
+    it.hold_everywhere();
     it.acquire(waiting());
     it.acquire(waiting());
     CHECK(it.contentions.empty());
