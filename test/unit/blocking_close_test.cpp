@@ -6,15 +6,20 @@
 
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-namespace blocking_close_test {
+namespace blocking_close_test { namespace {
 
 using namespace redlock;
 using Catch::Matchers::ContainsSubstring;
 
-TEST_CASE("a manager that its asynchronous side has closed answers each call, and waits for none") {
+// No master is there.
+config of_nobody() {
     config settings;
-    settings.masters = {"redis://127.0.0.1:1"}; // nobody is there
-    blocking::manager manager(settings);
+    settings.masters = {"redis://127.0.0.1:1"};
+    return settings;
+}
+
+TEST_CASE("a manager that its asynchronous side has closed answers each call, and waits for none") {
+    blocking::manager manager(of_nobody());
     blocking::mutex mutex(manager, "r");
     const auto close = [&] {
         manager.call([&](auto token) { return manager.async().async_close(std::move(token)); });
@@ -36,9 +41,7 @@ TEST_CASE("a manager that its asynchronous side has closed answers each call, an
 }
 
 TEST_CASE("a query with an invalid argument names the value") {
-    config settings;
-    settings.masters = {"redis://127.0.0.1:1"}; // nobody is there
-    blocking::manager manager(settings);
+    blocking::manager manager(of_nobody());
     diagnostics why;
     const auto query = [&](const target& what) {
         return manager.call([&](auto token) {
@@ -66,9 +69,7 @@ TEST_CASE("a query with an invalid argument names the value") {
 }
 
 TEST_CASE("a moment that passed however long ago is not waited for") {
-    config settings;
-    settings.masters = {"redis://127.0.0.1:1"}; // nobody is there
-    blocking::manager manager(settings);
+    blocking::manager manager(of_nobody());
     blocking::mutex mutex(manager, "r");
     for (const auto end : {
              std::chrono::steady_clock::time_point::min(),
@@ -80,4 +81,4 @@ TEST_CASE("a moment that passed however long ago is not waited for") {
     CHECK(detail::wait_within(-std::chrono::seconds(9'223'372'036'854'776)) == wait_for::none());
 }
 
-} // namespace blocking_close_test
+}} // namespace blocking_close_test

@@ -89,14 +89,8 @@ public:
     client(
         world& all,
         std::vector<std::size_t> masters,
-        std::optional<core::member_change> change = std::nullopt,
-        bool founds = true,
-        bool takes_recorded = false)
-        : client(all, std::move(masters), [&](core::settings& rules) {
-              rules.founds = founds;
-              rules.quarantine = takes_recorded || rules.quarantine;
-              rules.max_ttl = takes_recorded ? std::chrono::milliseconds(0) : rules.max_ttl;
-          }) {
+        std::optional<core::member_change> change = std::nullopt)
+        : client(all, std::move(masters), [](core::settings&) {}) {
         make(std::move(change));
     }
     template <std::invocable<core::settings&> Choice>

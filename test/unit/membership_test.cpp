@@ -141,7 +141,7 @@ TEST_CASE("a quorum whose founder stopped when a majority voted can lose a maste
                 founder.ask(2);
             }
             REQUIRE(all.list(last).what == state::agreed);
-            client next(all, {0, 1, 2}, std::nullopt, false);
+            client next(all, {0, 1, 2}, [](core::settings& rules) { rules.founds = false; });
             next.settle({lost});
             CHECK(next.admitted() == 2);
         }
@@ -214,7 +214,11 @@ std::string quarantines_of(world& all, std::size_t masters) {
 // A client without a max_ttl of its own.
 struct guest : client {
     explicit guest(world& all, std::optional<core::member_change> change = std::nullopt)
-        : client(all, {0, 1, 2}, std::move(change), true, true) {
+        : client(all, {0, 1, 2}, [](core::settings& rules) {
+              rules.quarantine = true;
+              rules.max_ttl = 0ms;
+          }) {
+        make(std::move(change));
         quarantine = std::chrono::microseconds(0);
     }
     std::string recorded(std::chrono::milliseconds max_ttl) const {

@@ -112,12 +112,6 @@ std::string text_of(const sdk::trace::SpanData& span, const std::string& attribu
     return ::opentelemetry::nostd::get<std::string>(found->second);
 }
 
-acquire_options once() {
-    acquire_options options;
-    options.wait = wait_for::none();
-    return options;
-}
-
 std::vector<std::string> names_of(const std::vector<observed_quorum::seen>& spans) {
     std::vector<std::string> out;
     for (const auto& one : spans) {
@@ -132,9 +126,7 @@ using ::opentelemetry::trace::StatusCode;
 
 TEST_CASE("a lock is one trace: its acquire, the hold, and the operations in it") {
     observed_quorum it;
-    acquire_options fenced;
-    fenced.fencing = true;
-    lock held = it.acquire(fenced).second;
+    lock held = it.acquire({.fencing = true}).second;
     it.quorum->advance(5s);
     CHECK(it.metric("redlock.lock.count") == values{{std::string(), 1}});
     it.release(held);
@@ -223,7 +215,7 @@ TEST_CASE("a coroutine names the span of an operation, and no other one sees it"
 TEST_CASE("a failed operation is an error with a type and the votes against it") {
     observed_quorum it;
     it.quorum->occupy("r", 1min);
-    CHECK(it.acquire(once()).first == errc::contended);
+    CHECK(it.acquire({.wait = wait_for::none()}).first == errc::contended);
     const auto spans = it.spans();
     REQUIRE(names_of(spans) == names{"redlock.acquire"});
     CHECK(spans[0]->GetStatus() == StatusCode::kError);

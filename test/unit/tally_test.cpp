@@ -108,20 +108,10 @@ std::string fault_in(const std::vector<vote>& votes, const std::vector<std::size
     return before == outcome(masters, so_far) ? "" : "wrong verdict: " + in_words(votes, order);
 }
 
-TEST_CASE("every pattern of votes has the verdict of the specification") {
+TEST_CASE(
+    "every pattern of votes has the verdict of the specification, which comes at the deciding "
+    "vote and stays, in every order of arrival") {
     for (std::size_t masters = 1; masters <= 7; ++masters) {
-        std::vector<std::size_t> order(masters);
-        std::iota(order.begin(), order.end(), 0U);
-        std::string fault;
-        for (std::size_t number = 0; number < patterns(masters) && fault.empty(); ++number) {
-            fault = fault_in(pattern_of(masters, number), order);
-        }
-        CHECK(fault == "");
-    }
-}
-
-TEST_CASE("the verdict comes at the deciding vote and stays, in every order of arrival") {
-    for (std::size_t masters = 1; masters <= 5; ++masters) {
         std::vector<std::size_t> order(masters);
         std::iota(order.begin(), order.end(), 0U);
         std::string fault;
@@ -131,11 +121,9 @@ TEST_CASE("the verdict comes at the deciding vote and stays, in every order of a
                 fault = fault_in(pattern_of(masters, number), order);
                 ++played;
             }
-        } while (std::next_permutation(order.begin(), order.end()));
+        } while (masters <= 5 && std::next_permutation(order.begin(), order.end()));
         CHECK(fault == "");
-        if (masters == 5) {
-            CHECK(played == 3125 * 120);
-        }
+        CHECK((masters != 5 || played == 3125 * 120));
     }
 }
 

@@ -47,12 +47,6 @@ std::shared_ptr<watch> watch_loss(virtual_quorum& quorum, lock& held) {
     return seen;
 }
 
-acquire_options lease_of(std::chrono::milliseconds ttl) {
-    acquire_options options;
-    options.ttl = ttl;
-    return options;
-}
-
 TEST_CASE("virtual time: a lock is held, renewed and released without waiting") {
     virtual_quorum quorum;
     lock held = take(quorum, quorum.manager());
@@ -72,7 +66,7 @@ TEST_CASE("virtual time: a lock is held, renewed and released without waiting") 
 TEST_CASE("virtual time: the same test sees the same moments") {
     const auto run = [] {
         virtual_quorum quorum(5);
-        lock held = take(quorum, quorum.manager(), lease_of(3s));
+        lock held = take(quorum, quorum.manager(), {.ttl = 3s});
         quorum.master(1).hang();
         quorum.master(2).kill();
         quorum.advance(20s);
@@ -86,9 +80,7 @@ TEST_CASE("virtual time: the same test sees the same moments") {
 
 TEST_CASE("virtual time: a lock is lost when a majority is down, before the lease ends") {
     virtual_quorum quorum;
-    acquire_options options = lease_of(3s);
-    options.stop_margin = 500ms;
-    lock held = take(quorum, quorum.manager(), options);
+    lock held = take(quorum, quorum.manager(), {.ttl = 3s, .stop_margin = 500ms});
     const auto seen = watch_loss(quorum, held);
     quorum.master(0).kill();
     quorum.advance(1min);
@@ -197,8 +189,7 @@ TEST_CASE("virtual time: time is not moved on from inside a handler") {
 TEST_CASE("virtual time: no command overtakes another when a master answers sooner") {
     virtual_quorum quorum(1);
     lock_manager& manager = quorum.manager();
-    acquire_options options;
-    options.wait = wait_for::none();
+    const acquire_options options{.wait = wait_for::none()};
     std::vector<lock> held(2);
     const auto ask = [&](std::size_t which) {
         manager.async_acquire("r", options, [&, which](error_code error, lock taken) {
@@ -318,9 +309,7 @@ TEST_CASE("virtual time: a blocking call that nothing would end says so") {
     virtual_quorum quorum(1);
     blocking::manager manager = quorum.make_blocking_manager();
     blocking::lock mine = manager.acquire("r");
-    acquire_options patient;
-    patient.wait = wait_for::forever();
-    CHECK_THROWS_AS(manager.acquire("r", patient), std::logic_error);
+    CHECK_THROWS_AS(manager.acquire("r", {.wait = wait_for::forever()}), std::logic_error);
     CHECK(mine.held());
 }
 
