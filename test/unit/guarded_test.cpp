@@ -112,6 +112,7 @@ TEST_CASE("the reply to the raise of one handoff does not count for that of the 
     q.resume(2, 50ms);
     CHECK(q.answered(third).won);
     CHECK(q.fences == std::vector<std::uint64_t>{1, 2, 3});
+    CHECK(q.engine.count().local_handoffs == 2);
 }
 
 TEST_CASE("an extension whose script is missing is not sent again once the lease was handed off") {
@@ -129,6 +130,7 @@ TEST_CASE("an extension whose script is missing is not sent again once the lease
     REQUIRE(q.asked("EVALSHA extend") == 3);
     q.release(first, 50ms); // the answers come while the counters are raised
     CHECK(q.answered(second).won);
+    CHECK(q.engine.count().local_handoffs == 1);
     CHECK(q.asked("EVALSHA extend") == 3);
     CHECK(q.asked("EVAL extend") == 3);
 }
