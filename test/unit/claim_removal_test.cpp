@@ -251,7 +251,7 @@ TEST_CASE(
     CHECK(ledger.due() == forever);
     ledger.answered(1, t0);
     CHECK(ledger.due() == t0);
-    claims.find({0, 1})->owes = true; // without its kt0ledge
+    claims.find({0, 1})->owes = true; // which nobody has told it
     ledger.search(1, t0);
     CHECK(turn() == 2); // those after
     CHECK(ledger.due() == forever);
