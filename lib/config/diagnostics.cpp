@@ -20,13 +20,11 @@ namespace {
 
 using detail::printable;
 
-// `names` are those of the enumerators, in their order, with blanks between.
+// `names` are those of the enumerators, in their order.
 template <typename Enum>
-std::string_view name_of(Enum value, std::string_view names) noexcept {
-    for (auto before = static_cast<std::size_t>(value); before > 0 && !names.empty(); --before) {
-        names.remove_prefix(std::min(names.find(' '), names.size() - 1) + 1);
-    }
-    return names.empty() ? "unknown" : names.substr(0, names.find(' '));
+std::string_view name_of(Enum value, std::initializer_list<std::string_view> names) noexcept {
+    const auto i = static_cast<std::size_t>(value);
+    return i < names.size() ? names.begin()[i] : "unknown";
 }
 
 std::string milliseconds_of(std::chrono::microseconds time) {
@@ -71,39 +69,64 @@ std::string of_quarantine(const diagnostics& it, std::size_t voted) {
 } // namespace
 
 std::string_view to_string(release_result result) noexcept {
-    return name_of(result, "released expired stolen uncertain");
+    return name_of(result, {"released", "expired", "stolen", "uncertain"});
 }
 
 std::string_view to_string(extend_result result) noexcept {
-    return name_of(result, "extended capped");
+    return name_of(result, {"extended", "capped"});
 }
 
 std::string_view to_string(loss_reason reason) noexcept {
     return name_of(
-        reason, "none expired owned_by_other majority_unreachable max_hold_reached closed stalled");
+        reason,
+        {"none",
+         "expired",
+         "owned_by_other",
+         "majority_unreachable",
+         "max_hold_reached",
+         "closed",
+         "stalled"});
 }
 
 std::string_view to_string(errc error) noexcept {
-    // No enumerator has the first value.
-    return name_of(
-        error,
-        "success contended no_quorum validity_exhausted wait_timed_out lost released closed "
-        "not_running invalid_argument stale_token would_deadlock conflicting_change");
+    const std::initializer_list<std::string_view> names = {
+        "success", // no enumerator has this value
+        "contended",
+        "no_quorum",
+        "validity_exhausted",
+        "wait_timed_out",
+        "lost",
+        "released",
+        "closed",
+        "not_running",
+        "invalid_argument",
+        "stale_token",
+        "would_deadlock",
+        "conflicting_change"};
+    return name_of(error, names);
 }
 
 std::string_view to_string(lock_state state) noexcept {
-    return name_of(state, "free held undecided");
+    return name_of(state, {"free", "held", "undecided"});
 }
 
 std::string_view to_string(vote what) noexcept {
     return name_of(
         what,
-        "pending granted held owned_by_other absent unreachable timed_out error quarantined "
-        "duplicate");
+        {"pending",
+         "granted",
+         "held",
+         "owned_by_other",
+         "absent",
+         "unreachable",
+         "timed_out",
+         "error",
+         "quarantined",
+         "duplicate"});
 }
 
 std::string_view to_string(log_level level) noexcept {
-    return name_of(level, "debug info warning error off");
+    return name_of(level, {"debug", "info", "warning", "error", "off"});
 }
 
 logger log_to_stderr(log_level level) {
@@ -115,24 +138,32 @@ logger log_to_stderr(log_level level) {
 }
 
 std::string_view to_string(operation_kind what) noexcept {
-    return name_of(what, "acquire extend renew release query");
+    return name_of(what, {"acquire", "extend", "renew", "release", "query"});
 }
 
 std::string_view to_string(lock_mode what) noexcept {
-    return name_of(what, "exclusive shared");
+    return name_of(what, {"exclusive", "shared"});
 }
 
 std::string_view to_string(protocol what) noexcept {
-    return name_of(what, "guarded plain");
+    return name_of(what, {"guarded", "plain"});
 }
 
 std::string_view to_string(master_state state) noexcept {
     return name_of(
-        state, "down connecting founding admitted silent quarantined duplicate ineligible");
+        state,
+        {"down",
+         "connecting",
+         "founding",
+         "admitted",
+         "silent",
+         "quarantined",
+         "duplicate",
+         "ineligible"});
 }
 
 std::string_view to_string(notification_state state) noexcept {
-    return name_of(state, "off live down refused");
+    return name_of(state, {"off", "live", "down", "refused"});
 }
 
 std::string to_string(const diagnostics& it) {

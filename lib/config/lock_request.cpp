@@ -41,10 +41,13 @@ milliseconds drift_during(milliseconds ttl, const config& config) {
 }
 
 validation check_enumerations(const acquire_options& options) {
-    return first_error(
-        {beyond("renew", options.renew, renewal::off),
-         beyond("order", options.order, fairness::fifo),
-         beyond("mode", options.mode, lock_mode::shared)});
+    if (validation valid = beyond("renew", options.renew, renewal::off); !valid) {
+        return valid;
+    }
+    if (validation valid = beyond("order", options.order, fairness::fifo); !valid) {
+        return valid;
+    }
+    return beyond("mode", options.mode, lock_mode::shared);
 }
 
 // The reason for a refusal that does not depend on the margins.
@@ -57,14 +60,20 @@ validation check_ttl(milliseconds ttl, const config& config, milliseconds longes
 
 validation
 check_options(const acquire_options& options, const config& config, milliseconds longest) {
+    // One after the other, as each lock passes here.
+    if (validation valid = check_enumerations(options); !valid) {
+        return valid;
+    }
+    if (validation valid = check_ttl(options.ttl, config, longest); !valid) {
+        return valid;
+    }
     const milliseconds none(0);
     const milliseconds margin = core::chosen_margin_of(options);
-    if (validation valid = first_error(
-            {check_enumerations(options),
-             check_ttl(options.ttl, config, longest),
-             outside("min_validity", options.min_validity, none, options.ttl),
-             outside("stop_margin", margin, none, options.ttl)});
+    if (validation valid = outside("min_validity", options.min_validity, none, options.ttl);
         !valid) {
+        return valid;
+    }
+    if (validation valid = outside("stop_margin", margin, none, options.ttl); !valid) {
         return valid;
     }
     const milliseconds needed = drift_during(options.ttl, config) + margin + options.min_validity;
@@ -79,21 +88,17 @@ check_options(const acquire_options& options, const config& config, milliseconds
         return invalid_value{"wait", options.wait.limit(), {}, none, {}, {}};
     }
     const bool guarded = config.protocol == protocol::guarded;
-    const bool shared = options.mode == lock_mode::shared;
     if (options.fencing && !guarded) {
         return against("protocol", "plain", "fencing needs guarded");
     }
-    if (validation valid = first_error(
-            {only(!shared || guarded, "mode", "shared", "exclusive", "protocol plain"),
-             only(
-                 !shared || options.order == fairness::none,
-                 "order",
-                 "fifo",
-                 "none",
-                 "mode shared"),
-             only(!shared || !options.fencing, "fencing", "on", "off", "mode shared")});
-        !valid) {
-        return valid;
+    if (options.mode == lock_mode::shared) {
+        if (validation valid = first_error(
+                {only(guarded, "mode", "shared", "exclusive", "protocol plain"),
+                 only(options.order == fairness::none, "order", "fifo", "none", "mode shared"),
+                 only(!options.fencing, "fencing", "on", "off", "mode shared")});
+            !valid) {
+            return valid;
+        }
     }
     acquire_options bounded = options; // the default margin is smaller with a shorter hold
     bounded.max_hold = std::max(options.max_hold, milliseconds(1));
