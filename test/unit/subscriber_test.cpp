@@ -115,6 +115,23 @@ TEST_CASE(
     CHECK(refused.closes == 0);
 }
 
+TEST_CASE("a push connection that is not up in time says how far it came") {
+    for (const bool connected : {false, true}) {
+        harness it;
+        it.link.watch("a", it.now);
+        if (connected) {
+            it.link.opened(it.now);
+        }
+        it.wait(2s);
+        CHECK(it.closes == 1);
+        CHECK(
+            it.notes.back()
+            == std::string("pushes: connect_timeout (2000 ms) expired ")
+                   + (connected ? "before the server replied"
+                                : "during name resolution or connect"));
+    }
+}
+
 TEST_CASE("the words of a refusal hold neither the password nor the lock") {
     settings rules = harness::checked_each_second();
     rules.masters[0].password = "secret";

@@ -262,14 +262,7 @@ void connection::time_passed(time_point now) {
         open(now);
         break;
     case duty::give_up_opening:
-        lose(
-            liveness_.connected() ? lost_text(
-                said_,
-                "connect_timeout (" + std::to_string(rules_.connect_timeout.count())
-                    + " ms) expired before the server replied")
-                                  : not_connected_text(rules_, master_),
-            false,
-            now);
+        lose(lost_text(said_, unopened_text(rules_, master_, liveness_.connected())), false, now);
         break;
     case duty::fall_silent:
         liveness_.fall_silent(now);

@@ -21,11 +21,13 @@ inline std::string gone_silent_text(const settings& rules) {
            + std::to_string(rules.health_check_interval.count()) + " ms";
 }
 
-inline std::string not_connected_text(const settings& rules, std::size_t master) {
-    return "connect_timeout (" + std::to_string(rules.connect_timeout.count())
-           + (rules.masters[master].tls ? " ms) expired during name resolution, connect or TLS "
-                                          "handshake: a port without TLS needs redis://"
-                                        : " ms) expired during name resolution or connect");
+/// The end of the time for opening a connection.
+inline std::string unopened_text(const settings& rules, std::size_t master, bool connected) {
+    return "connect_timeout (" + std::to_string(rules.connect_timeout.count()) + " ms) expired "
+           + (connected                   ? "before the server replied"
+              : rules.masters[master].tls ? "during name resolution, connect or TLS handshake: a "
+                                            "port without TLS needs redis://"
+                                          : "during name resolution or connect");
 }
 
 /// Of a master that has recorded too short a quarantine for this ttl.

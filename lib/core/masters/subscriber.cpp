@@ -199,7 +199,7 @@ void subscriber::time_passed(time_point now) {
         open(now);
         break;
     case duty::give_up_opening:
-        lose(not_connected_text(rules_, master_), now);
+        lose(lost_text(said_, unopened_text(rules_, master_, liveness_.connected())), now);
         break;
     case duty::fall_silent:
         liveness_.fall_silent(now);
