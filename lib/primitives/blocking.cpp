@@ -78,13 +78,13 @@ struct manager::impl {
     /// woken for it, and their requests would leave in more turns.
     /// \throws boost::system::system_error with `errc::closed` after the thread's end
     void ask(errand& wanted) {
-        errand* first = errands.load(std::memory_order_relaxed);
+        errand* first = errands_.load(std::memory_order_relaxed);
         do { // NOLINT(cppcoreguidelines-avoid-do-while)
-            if (first == &ended) {
+            if (first == &ended_) {
                 detail::throw_error(errc::closed);
             }
             wanted.next = first;
-        } while (!errands.compare_exchange_weak(first, &wanted, std::memory_order_release));
+        } while (!errands_.compare_exchange_weak(first, &wanted, std::memory_order_release));
         if (first != nullptr) {
             return; // it comes for all
         }
@@ -112,7 +112,7 @@ struct manager::impl {
     /// Runs those that are there, in the order of their arrival.
     void run_errands(errand* then) noexcept {
         errand* earlier = nullptr;
-        for (errand* one = errands.exchange(then, std::memory_order_acquire); one != nullptr;) {
+        for (errand* one = errands_.exchange(then, std::memory_order_acquire); one != nullptr;) {
             one = std::exchange(one->next, std::exchange(earlier, one));
         }
         while (earlier != nullptr) {
@@ -120,11 +120,11 @@ struct manager::impl {
         }
     }
     /// After the thread's end: what has come too late ends with `errc::closed`.
-    void end() {
-        run_errands(&ended);
+    void end() noexcept {
+        run_errands(&ended_);
         deliver();
     }
-    bool has_ended() const noexcept { return errands == &ended; }
+    bool has_ended() const noexcept { return errands_ == &ended_; }
 
     const bool observed = false;
     asio::io_context io{1};
@@ -136,17 +136,21 @@ struct manager::impl {
 
 private:
     /// In place of the thread that has ended.
-    void deliver() {
-        const std::lock_guard lock(delivery);
-        io.restart();
-        io.poll();
+    void deliver() noexcept {
+        try {
+            const std::lock_guard lock(delivery_);
+            io.restart();
+            io.poll();
+        } catch (...) {
+            std::terminate(); // as there
+        }
     }
 
-    std::mutex delivery;
+    std::mutex delivery_;
     struct : errand {
         void run() noexcept override {}
-    } ended;                               // the last errand
-    std::atomic<errand*> errands{nullptr}; // the latest first
+    } ended_;                               // the last errand
+    std::atomic<errand*> errands_{nullptr}; // the latest first
 };
 
 manager::manager(config configuration) : impl_(std::make_shared<impl>(std::move(configuration))) {
