@@ -4,6 +4,9 @@
 #include "guarded_quorum.hpp"
 
 #include <redlock/blocking_shared.hpp>
+#include <redlock/observer.hpp>
+
+#include <catch2/generators/catch_generators.hpp>
 
 #include <atomic>
 #include <latch>
@@ -38,7 +41,15 @@ struct readers_and_writers : site {
 } // namespace
 
 TEST_CASE("a manager that goes while threads lock ends what they have begun") {
-    site here(3);
+    static thread_local bool locks = false;
+    struct watcher : observer {
+        void started(const operation_start& what) override {
+            elsewhere += what.kind == operation_kind::acquire && !locks ? 1 : 0;
+        }
+        std::atomic<int> elsewhere = 0;
+    };
+    const auto seen = GENERATE(false, true) ? std::make_shared<watcher>() : nullptr;
+    site here(3, [&](config& settings) { settings.observer = seen; });
     std::unique_ptr<blocking::manager> manager = here.client();
     std::latch busy(8);
     std::vector<std::jthread> threads;
@@ -46,6 +57,7 @@ TEST_CASE("a manager that goes while threads lock ends what they have begun") {
     for (int i = 0; i < 8; ++i) {
         threads.emplace_back(
             [&, m = std::make_unique<blocking::mutex>(*manager, std::to_string(i), waiting(60s))] {
+                locks = true;
                 m->lock();
                 busy.count_down();
                 closed += error_of([&] {
@@ -61,6 +73,7 @@ TEST_CASE("a manager that goes while threads lock ends what they have begun") {
     manager.reset();
     threads.clear();
     CHECK(closed == 8);
+    CHECK((!seen || seen->elsewhere == 0)); // where a span of the caller is active
 }
 
 TEST_CASE("blocking shared mutex: a thread that would wait for itself gets an error at once") {
