@@ -56,17 +56,8 @@ INTERNAL = {
     'testing': {'lib/primitives/virtual_thread.hpp'},
 }
 
-STANDARD = set('''
-    algorithm any array atomic barrier bit bitset charconv chrono codecvt compare complex concepts
-    condition_variable coroutine deque exception execution filesystem format forward_list fstream
-    functional future initializer_list iomanip ios iosfwd iostream istream iterator latch limits
-    list locale map memory memory_resource mutex new numbers numeric optional ostream queue random
-    ranges ratio regex scoped_allocator semaphore set shared_mutex source_location span sstream stack
-    stdexcept stop_token streambuf string string_view strstream syncstream system_error thread tuple
-    type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant vector
-    version cassert cctype cerrno cfenv cfloat cinttypes climits clocale cmath csetjmp csignal
-    cstdarg cstddef cstdint cstdio cstdlib cstring ctime cuchar cwchar cwctype
-'''.split())
+# No other library has names without a folder and a suffix.
+STANDARD = re.compile(r'[a-z_]+')
 
 # Of the standard library: what reads a clock, waits, shares memory between threads or does I/O.
 IMPURE_STANDARD = set('''
@@ -74,6 +65,8 @@ IMPURE_STANDARD = set('''
     mutex ostream random semaphore shared_mutex stop_token syncstream thread
 '''.split())
 
+# What headers that core may include declare all the same, as those of libstdc++ do. Sockets, threads, streams and random
+# devices need another header.
 IMPURE_CODE = [
     (re.compile(pattern), what)
     for pattern, what in (
@@ -81,14 +74,11 @@ IMPURE_CODE = [
         (r'\b(clock_gettime|gettimeofday|timespec_get)\b', 'reads a clock'),
         (r'\bstd::(time|clock)\s*\(', 'reads a clock'),
         (r'(?<![\w.>:])(::)?time\s*\(\s*(nullptr|NULL|0|&\w+)\s*\)', 'reads a clock'),
-        (r'\b(random_device|getrandom|getentropy|arc4random\w*)\b', 'takes randomness'),
-        (r'\b(s?rand|s?rand_r|[delmn]rand48)\s*\(|(?<!\w)::s?random\s*\(', 'takes randomness'),
+        (r'\b(getentropy|arc4random\w*|s?rand|s?rand_r|[delmn]rand48)\s*\(|(?<!\w)::s?random\s*\(', 'takes randomness'),
         (r'\b(secure_)?getenv\s*\(', 'reads the environment'),
-        (r'\b(nano|u)?sleep(_for|_until)?\s*\(', 'sleeps'),
-        (r'\bstd::(j?thread|async|\w*mutex|condition_variable\w*|call_once)\b', 'uses threads'),
-        (r'(?<![\w.>:])::(socket|connect|send|recv|read|write|open|poll|select)\s*\(', 'does I/O'),
-        (r'\b(sendmsg|recvmsg|sendto|recvfrom|getaddrinfo|epoll_\w+|setsockopt)\s*\(', 'does I/O'),
-        (r'\bstd::(cout|cerr|clog|cin)\b|\bf?printf\s*\(', 'does I/O'),
+        (r'\b(nano|u)?sleep\s*\(', 'sleeps'),
+        (r'\bstd::\w*mutex\b', 'uses threads'),
+        (r'(?<![\w.>:])::(read|write|select)\s*\(|\bf?printf\s*\(', 'does I/O'),
     )
 ]
 
@@ -165,8 +155,6 @@ class Checker:
                 self.fail(path, line, f'{layer} includes {target}, which is {other}')
             elif target == 'lib/core/engine/engine.hpp' and not self.may_see_engine(path):
                 self.fail(path, line, 'only the engine and the glue include engine.hpp')
-            elif target is None and name.startswith(('redlock/', 'core/', 'net/', 'manager/', 'config/')):
-                self.fail(path, line, f'{name} does not exist')
 
     def may_see_engine(self, path):
         # Its own files are those without a header of their own.
@@ -179,7 +167,7 @@ class Checker:
         for line, name, target in self.includes[path]:
             # That one is for programs which have opentelemetry-cpp; no other header includes it.
             third = ('boost/', 'opentelemetry/' if path.endswith('/opentelemetry.hpp') else 'boost/')
-            if target is None and name not in STANDARD and not name.startswith(third):
+            if target is None and not STANDARD.fullmatch(name) and not name.startswith(third):
                 self.fail(path, line, f'a public header includes {name}; only Boost and std')
 
     def check_core(self, path):
@@ -210,7 +198,7 @@ class Checker:
                 if stem not in HIREDIS and not chain:
                     who = ', '.join(sorted(HIREDIS))
                     self.fail(path, line, f'only {who} may include {reached}')
-            elif reached not in STANDARD | PLAIN_FOREIGN:
+            elif not STANDARD.fullmatch(reached) and reached not in PLAIN_FOREIGN:
                 self.fail(path, line, f'core includes {reached}{via}; only the standard library')
 
         code = code_of((self.root / path).read_text(encoding='utf-8'))
@@ -302,13 +290,12 @@ BAD = [
     ('lib/core/bytes/command.cpp', 'clock_gettime(CLOCK_BOOTTIME, &t);\n', 'core reads a clock'),
     ('lib/core/bytes/command.cpp', 'auto t = std::time(nullptr);\n', 'core reads a clock'),
     ('lib/core/bytes/command.cpp', 'auto t = time(nullptr);\n', 'core reads a clock'),
-    ('lib/core/bytes/command.cpp', 'std::random_device d;\n', 'core takes randomness'),
     ('lib/core/bytes/command.cpp', 'int x = rand();\n', 'core takes randomness'),
     ('lib/core/bytes/command.cpp', 'auto e = std::getenv("HOME");\n', 'core reads the environment'),
-    ('lib/core/bytes/command.cpp', 'std::this_thread::sleep_for(1ms);\n', 'core sleeps'),
-    ('lib/core/bytes/command.cpp', 'std::thread t;\n', 'core uses threads'),
-    ('lib/core/bytes/command.cpp', 'int s = ::socket(1, 2, 3);\n', 'core does I/O'),
-    ('lib/core/bytes/command.cpp', 'std::cout << 1;\n', 'core does I/O'),
+    ('lib/core/bytes/command.cpp', 'usleep(1);\n', 'core sleeps'),
+    ('lib/core/bytes/command.cpp', 'std::recursive_mutex m;\n', 'core uses threads'),
+    ('lib/core/bytes/command.cpp', '::write(1, text, 1);\n', 'core does I/O'),
+    ('lib/core/bytes/command.cpp', 'std::printf("a");\n', 'core does I/O'),
     ('lib/core/masters/admission.hpp', '#include "core/engine/engine.hpp"\n', 'masters includes engine: lib/core/engine/engine.hpp'),
     ('lib/core/surprise.hpp', '', 'is in none of the folders'),
     ('lib/core/bytes/command.hpp', '#include "core/masters/masters.hpp"\n', 'itself: command.hpp -> masters.hpp -> command'),
@@ -322,7 +309,6 @@ BAD = [
     ('include/redlock/lock.hpp', '#include "core/engine/engine.hpp"\n', 'include includes lib/core/'),
     ('include/redlock/lock.hpp', '#include <fmt/format.h>\n', 'public header includes fmt'),
     ('examples/one.cpp', '#include "core/engine/engine.hpp"\n', 'examples includes lib/core/engine/engine.hpp'),
-    ('lib/manager/lock.cpp', '#include "net/gone.hpp"\n', 'net/gone.hpp does not exist'),
 ]
 
 
