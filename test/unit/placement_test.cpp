@@ -1,6 +1,5 @@
-// Which quorum has a resource. The rule is a part of the protocol: the values stand in
-// docs/primitives.md, too, and test/several_quorums.py computes them once more, in another
-// language.
+// Which quorum has a resource. The rule is a part of the protocol, and docs/primitives.md has the
+// values as well.
 #include "support/test.hpp"
 
 #include <redlock/placement.hpp>
