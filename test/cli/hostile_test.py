@@ -10,17 +10,13 @@ import functools
 import itertools
 import os
 import resource
-import signal
-import socket
-import struct
 import subprocess
 import tempfile
 import threading
 
 import harness
 from harness import (
-    BROKEN, CONFIGURATION, DEGRADED, HELD, LOST, NO_QUORUM, UNDECIDED, WARNINGS, Listener, case, contains, ended, listed, main,
-    until)
+    BROKEN, CONFIGURATION, DEGRADED, HELD, LOST, NO_QUORUM, UNDECIDED, WARNINGS, Listener, case, contains, ended, listed, main)
 
 MEMORY_MAX_KB = 50 * 1024
 MEMORY_OF_REPLY_KB = 20 * 1024  # of doctor, list and force-release: what a reply of some MiB costs
@@ -34,7 +30,6 @@ def bulk(text):
 
 
 CLOSE = 'close'
-RESET = 'reset'
 
 
 class Hostile(Listener):
@@ -54,9 +49,7 @@ class Hostile(Listener):
                     return
                 self.heard += 1
                 for part in self.reply(words) or ():
-                    if part == RESET:
-                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
-                    if part in (CLOSE, RESET):
+                    if part == CLOSE:
                         return
                     connection.sendall(part)
 
@@ -97,7 +90,6 @@ REPLIES = {
     'nothing': lambda words: None,
     'one byte now and then': lambda words: dripping(),
     'the end of the connection': lambda words: [CLOSE],
-    'a reset of the connection': lambda words: [RESET],
     # something else
     'no RESP': lambda words: [b'HTTP/1.1 400 Bad Request\r\n\r\n'],
     # errors of every kind
@@ -120,7 +112,7 @@ ANSWERS = {
     'lists in a page of keys': lambda words: [b'*2\r\n*1\r\n:1\r\n*1\r\n*0\r\n'],
 }
 
-# Those that end by themselves.
+# watch asks as status does.
 COMMANDS = {
     'doctor': ['doctor', '--clock-time', '10ms'],
     'list': ['list'],
@@ -131,7 +123,6 @@ COMMANDS = {
     'metrics': ['metrics'],
     'members': ['members'],
 }
-MAY_SUCCEED = ('metrics', 'watch')
 # No Redis answers all of their commands with one type.
 MUST_FAIL = ('doctor', 'force-release', 'list')
 STATUSES = (HELD, NO_QUORUM, LOST, CONFIGURATION, UNDECIDED, WARNINGS, BROKEN, DEGRADED)
@@ -154,7 +145,7 @@ def hostile(quorum, reply, info=True):
     return server
 
 
-def ends_in_bounds(command, words, by_signal=False, info=True, protocol='plain'):
+def ends_in_bounds(command, words, info=True, protocol='plain'):
     kinds = iter([(*kind, False) for kind in REPLIES.items()] + [(*kind, True) for kind in ANSWERS.items()])
     while some := list(itertools.islice(kinds, AT_ONCE)):
         with harness.Quorum(0) as quorum:
@@ -164,19 +155,10 @@ def ends_in_bounds(command, words, by_signal=False, info=True, protocol='plain')
                 output = quorum.stack.enter_context(tempfile.TemporaryFile())
                 process = quorum.start('--protocol', protocol, '--connect-timeout', '200ms', *words,
                                        stdout=output, stderr=output, env=listed(server))
-                attempts.append((name, valid, server, output, process))
-            for name, valid, server, output, process in attempts:
-                allowed = STATUSES + ((0,) if words[0] in MAY_SUCCEED or valid and words[0] not in MUST_FAIL else ())
-                if by_signal:
-                    until(lambda: server.heard >= 2 or has_ended(process), 'its commands')
-                    os.kill(process.pid, signal.SIGTERM) # it has not been waited for
-                    # A signal may also come before or after the session that listens to it: to a shell, the same status.
-                    allowed += (0, 128 + signal.SIGTERM, -signal.SIGTERM)
+                attempts.append((name, valid, output, process))
+            for name, valid, output, process in attempts:
+                allowed = STATUSES + ((0,) if words[0] == 'metrics' or valid and words[0] not in MUST_FAIL else ())
                 check_end(f'{command}, {name}', process, output, allowed, words[0] in MUST_FAIL)
-
-
-def has_ended(process):
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def check_end(name, process, output, allowed, in_little):
@@ -205,15 +187,11 @@ def declare(command, words, **how):
 
 for one, its_words in COMMANDS.items():
     declare(one, its_words)
-declare('watch', ['watch', '--interval', '10ms', 'backup'], by_signal=True)
 # The introduction is a part of the library that all commands share; the guarded protocol is one of scripts.
 for one in ('doctor', 'list', 'force-release', 'run'):
     declare(one, COMMANDS[one], info=False)
 for one in ('doctor', 'acquire', 'members'):
     declare(one, COMMANDS[one], protocol='guarded')
-# A change waits until the members reply.
-declare('members add', ['members', 'add', 'm2', '--masters', 'redis://127.0.0.1:1?name=m2'], protocol='guarded',
-        by_signal=True)
 
 
 @case('list gives up a SCAN whose cursor does not advance', 0)
