@@ -14,7 +14,7 @@ import time
 import harness
 from harness import (
     INTERNAL, LIMIT_S, LOST, USAGE, Relay, Skip, alive, case, children_of, contains, ended, equal, listed, main, stat_of, until)
-from hearts import beating, beats, heart, supervisor_of
+from hearts import beating, beats, heart, now, supervisor_of
 from terminals import Shell
 
 
@@ -40,9 +40,12 @@ def _(quorum):
 @case('--kill-margin: the command is killed that long before its lease ends')
 def _(quorum):
     path = quorum.path('beats')
+    began = now()
     result = quorum.run('run', '--ttl', '8s', '--max-hold', '8s', '--grace', '4s', '--kill-margin', '4s', 'a', '--', *heart(path))
-    ended(result, LOST)
-    assert beats(path)[-1][0] < beats(path)[0][0] + 6, beats(path)[-1]
+    contains(ended(result, LOST).stderr, 'max_hold_reached')
+    (granted, pid), (last, _) = beats(path)[0], beats(path)[-1]
+    assert not alive(pid)
+    assert began + 2 < last < granted + 6, (began, granted, last)
 
 
 @case('a reader of standard error that has ended costs neither the status nor the lock')

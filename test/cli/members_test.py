@@ -324,15 +324,5 @@ def _(quorum):
     ended(quorum.run('members', 'max-ttl', '5'), USAGE)
 
 
-@case('a list with the same masters by another name is recognized', 3)
-def _(quorum):
-    founded(quorum, 0, 1, 2)
-    other = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace('127.0.0.1', 'localhost')}
-    told = ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env=other), NO_QUORUM).stderr
-    contains(told, 'the same server by another name')
-    contains(told, 'write it in that way')
-    contains(quorum.run('doctor', '--clock-time', '20ms', env=other).stdout, 'write it in that way')
-
-
 if __name__ == '__main__':
     main()

@@ -251,33 +251,6 @@ def _(quorum):
     assert not warned.exists()
 
 
-@case('TERM comes before the end, and a command that heeds it ends in peace')
-def _(quorum):
-    script = 'trap "echo stopping; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
-    process, _ = quorum.under(script, '--ttl', '1s', '--grace', '400ms', shell='bash')
-    quorum.everywhere('signal', signal.SIGSTOP, first=2)
-    # By bash, and perhaps by a child of it that was caught between fork and exec.
-    equal(set(process.stdout.read().splitlines()), {'stopping'})
-    equal(process.wait(), LOST)  # however it ended, it was not alone to the end
-
-
-@case('--max-hold ends a command that takes too long')
-def _(quorum):
-    for hold in (1.5, 6, 24):
-        path = quorum.path(f'beats-{hold}')
-        began = now()
-        result = quorum.run('run', '--ttl', '1s', '--max-hold', f'{round(hold * 1000)}ms', '--grace', '200ms',
-                            'a', '--', *heart(path))
-        contains(ended(result, LOST).stderr, 'max_hold_reached')
-        if not beats(path):
-            continue  # it took this machine longer than that to start the command
-        (granted, pid), (last, _) = beats(path)[0], beats(path)[-1]
-        assert not alive(pid)
-        assert began + hold / 2 < last < granted + hold, (began, last, granted)
-        return
-    raise AssertionError('no command had started when its time was over')
-
-
 @case('nobody has the lock before the command that has lost it is dead')
 def _(quorum):
     for protocol in ('guarded', 'plain'):
@@ -324,6 +297,8 @@ def dies_with_the_lease(sentence, script_end, *said, stops=False, out=''):
 
 
 dies_with_the_lease('grandchildren die with the lease, in whichever group and session', 'wait')
+dies_with_the_lease('TERM comes before the end, and a command that heeds it ends in peace',  # and was not alone to the end
+                    'trap "echo asked; exit 0" TERM; wait; wait', out='asked\n')
 dies_with_the_lease('the supervisor is stopped when the lock is lost: it goes on, and ends command and grandchildren',
                     'trap "echo asked" TERM; wait; wait', stops=True, out='asked\n')
 dies_with_the_lease('the supervisor is stopped after the loss: all are dead before the deadline, and the tool ends',
@@ -384,19 +359,28 @@ def _(quorum):
     os.kill(pid, signal.SIGKILL)
 
 
-@case('the tool is killed: the command and its children die, and the lock ends with its ttl')
-def _(quorum):
-    paths, command = family(quorum, 'wait')
-    process = quorum.start('run', '--ttl', '2s', '--grace', '300ms', 'a', '--', *command)
-    pids = [beating(path) for path in paths]
-    process.kill()
-    killed = now()
-    equal(process.wait(), -signal.SIGKILL)
-    equal(quorum.keys(), ['redlock:{a}'])
-    until(lambda: not any(map(alive, pids)), 'the death of all')
-    assert max(beats(path)[-1][0] for path in paths) < killed + 2
-    until(lambda: not quorum.keys(), 'the end of the lease')
-    ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true'), 0)
+def dies_with_the_tool(sentence, stops):
+    """A case: the tool is killed."""
+    @case(sentence)
+    def _(quorum):
+        paths, command = family(quorum, 'wait')
+        process = quorum.start('run', '--ttl', '2s', '--grace', '300ms', 'a', '--', *command)
+        pids = [beating(path) for path in paths]
+        supervisor = supervisor_of(process)
+        with reaping():  # with a parent of its own session, the system does not continue it
+            if stops:
+                os.kill(supervisor, signal.SIGSTOP)
+            process.kill()
+            killed = now()
+            equal((process.wait(), quorum.keys()), (-signal.SIGKILL, ['redlock:{a}']))
+            os.waitpid(supervisor, 0)
+        assert not any(map(alive, pids))
+        assert max(beats(path)[-1][0] for path in paths) < killed + 2
+        until(lambda: not quorum.keys(), 'the end of the lease')
+
+
+dies_with_the_tool('the tool is killed: the command and its children die, and the lock ends with its ttl', stops=False)
+dies_with_the_tool('the tool is killed while the supervisor is stopped: that goes on, and ends the command and grandchildren', stops=True)
 
 
 # Hearts, each the parent of the next, in as many sessions.
@@ -470,22 +454,6 @@ def _(quorum):
     time.sleep(0.1)
     said = process.communicate('end\n', timeout=harness.LIMIT_S)
     equal(process.returncode, 4, said)
-
-
-@case('the tool is killed while the supervisor is stopped: that goes on, and ends the command and grandchildren')
-def _(quorum):
-    paths, command = family(quorum, 'wait')
-    process = quorum.start('run', '--ttl', '1500ms', '--grace', '400ms', 'a', '--', *command)
-    pids = [beating(path) for path in paths]
-    supervisor = supervisor_of(process)
-    with reaping():  # with a parent of its own session, the system does not continue it
-        os.kill(supervisor, signal.SIGSTOP)
-        process.kill()
-        killed = now()
-        process.wait()
-        os.waitpid(supervisor, 0)
-    assert not any(map(alive, pids))
-    assert max(beats(path)[-1][0] for path in paths) < killed + 1.5
 
 
 @case('--at-least keeps the lock after a command that was quick')

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import harness
-from harness import LIMIT_S, case, children_of, contains, ended, equal, main, stat_of, until
+from harness import case, children_of, contains, ended, equal, main, until
 from terminals import SHELLS, Shell, Terminal
 
 
@@ -29,11 +29,15 @@ def free(quorum):
 BEGUN = 'sh -c "echo begun; exec sleep 600"'
 
 
+def scripted(quorum, name, text):
+    """An interactive shell in which this script runs."""
+    quorum.path('script').write_text(text)
+    return at_prompt(quorum, f'{name} ./script', name)
+
+
 def after_key(quorum, name, lock, form, key):
     """The status of a script of this form, whose command was ended by the key, and what it wrote after that."""
-    shell = Shell(quorum, name)
-    quorum.path('script').write_text(form.format(lock=lock, begun=BEGUN))
-    shell.line(f'{name} ./script')
+    shell = scripted(quorum, name, form.format(lock=lock, begun=BEGUN))
     shell.reads('begun')
     shell.type(key)
     out = shell.synchronize()
@@ -88,9 +92,7 @@ def _(quorum):
 def _(quorum):
     holder = quorum.holder('a')
     for name in SHELLS:
-        shell = Shell(quorum, name)
-        quorum.path('script').write_text(f'{locks(quorum)[1]} true\necho next\n')
-        shell.line(f'{name} ./script')
+        shell = scripted(quorum, name, f'{locks(quorum)[1]} true\necho next\n')
         quorum.has_waiter()
         shell.type('\x03')
         status, out = shell.synchronize()
@@ -102,9 +104,7 @@ def _(quorum):
 
 @case('Ctrl-C in the time of --at-least ends the script as well')
 def _(quorum):
-    shell = Shell(quorum, 'bash')
-    quorum.path('script').write_text(f"sh -c 'echo $$ > tool; exec {harness.TOOL} run --at-least 10m a -- true'\necho next\n")
-    shell.line('bash ./script')
+    shell = scripted(quorum, 'bash', f"sh -c 'echo $$ > tool; exec {harness.TOOL} run --at-least 10m a -- true'\necho next\n")
     until(quorum.keys, 'the lock')
     tool = int(quorum.path('tool').read_text())
     until(lambda: not children_of(tool), 'the end of the command')
@@ -164,9 +164,8 @@ def _(quorum):
 def _(quorum):
     for name, lock in itertools.product(SHELLS, locks(quorum)):
         quorum.path('go').unlink(missing_ok=True)
-        quorum.path('script').write_text(
-            f'{lock} sh -c "echo begun; until [ -e go ]; do sleep 0.05; done" &\nread x; echo "got $x"; touch go; wait\n')
-        shell = at_prompt(quorum, f'{name} ./script', name)
+        shell = scripted(
+            quorum, name, f'{lock} sh -c "echo begun; until [ -e go ]; do sleep 0.05; done" &\nread x; echo "got $x"; touch go; wait\n')
         shell.reads('begun')
         answered(shell)
         free(quorum)
@@ -195,36 +194,23 @@ def _(quorum):
 STEPS = """sh -c 'echo begun; read line < go; read x < /dev/tty; echo "got $x"; exit 4'"""
 
 
-@case('Ctrl-Z stops the job of the shell, and fg continues it with the terminal')
+@case('fg gives the terminal to a command that Ctrl-Z stopped with the job of the shell, or that began in the background')
 def _(quorum):
     go = quorum.path('go')
     os.mkfifo(go)
     for name, lock in itertools.product(SHELLS, locks(quorum)):
-        for rest in ('', ' < /dev/null', ' | cat', ' 2>&1 | cat'):
+        for rest in (' &', '', ' < /dev/null', ' | cat', ' 2>&1 | cat'):
             shell = at_prompt(quorum, f'{lock} {STEPS}{rest}', name)
             shell.reads('begun')
-            shell.type('\x1a')
-            shell.line('echo "at the prompt"')
-            shell.reads('at the prompt')
+            if rest != ' &':
+                shell.type('\x1a')
+                shell.line('echo "at the prompt"')
+                shell.reads('at the prompt')
             shell.line('fg')
             until(lambda shell=shell: os.tcgetpgrp(shell.terminal) != shell.pid, 'the fg')
             go.write_text('go on\n')
             equal(answered(shell), 0 if 'cat' in rest else 4, (lock, rest))
             free(quorum)
-
-
-@case('a command that began in the background gets the terminal after fg')
-def _(quorum):
-    go = quorum.path('go')
-    os.mkfifo(go)
-    for name, lock in itertools.product(SHELLS, locks(quorum)):
-        shell = at_prompt(quorum, f'{lock} {STEPS} &', name)
-        shell.reads('begun')
-        shell.line('fg')
-        until(lambda shell=shell: os.tcgetpgrp(shell.terminal) != shell.pid, 'the fg')
-        go.write_text('go on\n')
-        equal(answered(shell), 4, lock)
-        free(quorum)
 
 
 @case('a command that needs the terminal in the background says so, keeps its lock, and gets it with fg')
@@ -255,21 +241,7 @@ def _(quorum):
         equal(os.tcgetpgrp(shell.terminal), shell.pid)
 
 
-@case('a command that was stopped because it read the terminal from the background can be ended')
-def _(quorum):
-    for name in SHELLS:
-        shell = at_prompt(quorum, f'{locks(quorum)[1]} cat & echo "tool $!"; wait %1; echo "waited $?"', name)
-        shell.reads('tool ')
-        tool = int(shell.reads('\r'))
-        # The supervisor has another child, the leader of the group.
-        command = until(lambda: [one for supervisor in children_of(tool) for one in children_of(supervisor)[1:]], 'the command')[0]
-        until(lambda: stat_of(command)[0] == 'T', 'the stop of the command')
-        os.kill(tool, signal.SIGTERM)
-        shell.reads('waited 143')
-        equal((os.tcgetpgrp(shell.terminal), quorum.keys()), (shell.pid, []))
-
-
-@case('a command in the foreground that stops itself stops the job, and without a terminal it is told')
+@case('a command in the foreground that stops itself stops the job')
 def _(quorum):
     script = "sh -c 'echo begun; kill -STOP $$; echo on; exit 4'"
     for name in SHELLS:
@@ -280,10 +252,6 @@ def _(quorum):
         shell.line('fg')
         shell.reads('on')
         equal(shell.synchronize()[0], 4)
-    process, command = quorum.under('echo $$; kill -STOP $$; exit 4', start_new_session=True)
-    contains(process.stderr.readline(), 'was stopped by signal 19')
-    os.kill(int(command), signal.SIGCONT)
-    equal(process.wait(LIMIT_S), 4)
 
 
 @case('a stop of the tool or of its command alone does not stop the script around them, as with flock')
