@@ -104,46 +104,43 @@ def _(quorum, first, second):
 
 
 @case('guarded: fencing tokens increase over the owners of both versions')
-def _():
+def _(quorum):
     pair = [None, other_version()] * 3
-    with Quorum(3) as quorum:
-        seen = [int(Version(quorum, tool).run(
-            'run', '--fencing', 'r', '--', 'sh', '-c', 'echo $REDLOCK_FENCING_TOKEN').stdout) for tool in pair]
-        equal(seen, sorted(set(seen)))
+    seen = [int(Version(quorum, tool).run(
+        'run', '--fencing', 'r', '--', 'sh', '-c', 'echo $REDLOCK_FENCING_TOKEN').stdout) for tool in pair]
+    equal(seen, sorted(set(seen)))
 
 
 @case('guarded: readers of both versions share, and exclude a writer of each')
-def _():
-    with Quorum(3) as quorum:
-        both = [Version(quorum, tool) for tool in (None, other_version())]
-        for version in both:
-            reader = version.start('run', '--shared', 'r', '--', 'sh', '-c', 'echo held; exec sleep 600')
-            equal(reader.stdout.readline(), 'held\n')
-        for version in both:
-            ended(version.try_once(), HELD)
+def _(quorum):
+    both = [Version(quorum, tool) for tool in (None, other_version())]
+    for version in both:
+        reader = version.start('run', '--shared', 'r', '--', 'sh', '-c', 'echo held; exec sleep 600')
+        equal(reader.stdout.readline(), 'held\n')
+    for version in both:
+        ended(version.try_once(), HELD)
 
 
 @case('two processes of each version contend, and never two hold the lock')
-def _():
+def _(quorum):
     inside = ('mkdir inside || echo overlap >> overlaps; n=$(cat counter); echo $((n + 1)) > counter; rmdir inside')
-    with Quorum(3) as quorum:
-        tools = [None, other_version()] * 2
-        quorum.path('counter').write_text('0')
-        results = []
+    tools = [None, other_version()] * 2
+    quorum.path('counter').write_text('0')
+    results = []
 
-        def contend(tool):
-            for _ in range(ROUNDS):
-                results.append(Version(quorum, tool).run(
-                    'run', '--wait', '60s', 'r', '--', 'sh', '-c', inside, cwd=quorum.directory).returncode)
+    def contend(tool):
+        for _ in range(ROUNDS):
+            results.append(Version(quorum, tool).run(
+                'run', '--wait', '60s', 'r', '--', 'sh', '-c', inside, cwd=quorum.directory).returncode)
 
-        crowd = [threading.Thread(target=contend, args=(tool,)) for tool in tools]
-        for one in crowd:
-            one.start()
-        for one in crowd:
-            one.join()
-        equal(results, [0] * ROUNDS * len(tools))
-        equal(quorum.path('overlaps').exists(), False, 'two held it at once')
-        equal(quorum.path('counter').read_text(), f'{ROUNDS * len(tools)}\n')
+    crowd = [threading.Thread(target=contend, args=(tool,)) for tool in tools]
+    for one in crowd:
+        one.start()
+    for one in crowd:
+        one.join()
+    equal(results, [0] * ROUNDS * len(tools))
+    equal(quorum.path('overlaps').exists(), False, 'two held it at once')
+    equal(quorum.path('counter').read_text(), f'{ROUNDS * len(tools)}\n')
 
 
 if __name__ == '__main__':
