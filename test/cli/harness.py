@@ -106,13 +106,14 @@ class Master:
                 return
         raise RuntimeError('no redis-server starts')
 
+    def command(self):
+        return [self.program, '--port', str(self.port), '--bind', '127.0.0.1', '--save', '',
+                '--appendonly', 'no', '--dir', self.directory, *self.options]
+
     def start(self):
         self.process = subprocess.Popen(
-            [self.program, '--port', str(self.port), '--bind', '127.0.0.1', '--save', '',
-             '--appendonly', 'no', '--dir', self.directory, *self.options],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=self.env,
-            preexec_fn=die_with_parent)
-        limit = time.monotonic() + 10
+            self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=self.env, preexec_fn=die_with_parent)
+        limit = time.monotonic() + LIMIT_S
         while self.process.poll() is None and time.monotonic() < limit:
             try:
                 self.connect().close()
@@ -124,8 +125,8 @@ class Master:
     def connect(self):
         return socket.create_connection(('127.0.0.1', self.port), 10)
 
-    def ask(self, *words):
-        return ask(self.port, *words)
+    def ask(self, *words, login=()):
+        return ask(self.port, *words, login=login)
 
     def keys(self):
         """All but the record of the master's memory."""
@@ -151,12 +152,14 @@ class Master:
         until(self.start, 'the start of a server')
 
 
-def ask(port, *words):
-    """Sends one command to a server and returns its reply: text, a number, None or a list."""
+def ask(port, *words, login=()):
+    """Sends one command to a server, as this user, and returns its reply: text, a number, None or a list."""
     with socket.create_connection(('127.0.0.1', port), 10) as connection, connection.makefile('rb') as replies:
-        parts = [str(word).encode() for word in words]
-        connection.sendall(b'*%d\r\n' % len(parts) + b''.join(b'$%d\r\n%s\r\n' % (len(part), part) for part in parts))
-        return reply(replies)
+        for command in ([('AUTH', *login)] if login else []) + [words]:
+            parts = [str(word).encode() for word in command]
+            connection.sendall(b'*%d\r\n' % len(parts) + b''.join(b'$%d\r\n%s\r\n' % (len(part), part) for part in parts))
+            answer = reply(replies)
+        return answer
 
 
 def reply(stream):
@@ -234,10 +237,10 @@ def listed(*urls):
 class Quorum:
     """Masters, a directory, and the tool's environment for them."""
 
-    def __init__(self, count=3, options=(), env=None):
+    def __init__(self, count=3, options=()):
         self.stack = contextlib.ExitStack()
         self.directory = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
-        self.masters = [self.add(*options, env=env) for _ in range(count)]
+        self.masters = [self.add(*options) for _ in range(count)]
         self.env = {name: value for name, value in os.environ.items()
                     if not name.startswith('REDLOCK_')}
         # They are new, and no case but those that say so restarts one.

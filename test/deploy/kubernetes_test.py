@@ -10,7 +10,6 @@ import contextlib
 import json
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 
@@ -18,7 +17,7 @@ ROOT = pathlib.Path(sys.argv.pop(2)).resolve()
 sys.path.insert(0, str(ROOT / 'test' / 'cli'))
 
 from harness import (  # noqa: E402
-    Master, Quorum, ServerError, Skip, case, contains, die_with_parent, end, ended, equal, main, reply, until)
+    Master, Quorum, ServerError, Skip, case, contains, ended, equal, listed, main, until)
 
 MASTERS = 5
 DURABLE = ['--appendonly', 'yes', '--appendfsync', 'always']
@@ -40,23 +39,12 @@ def password(quorum, user):
 class ConfiguredMaster(Master):
     """With the file of the manifests, but for what two servers of one machine cannot share."""
 
-    def start(self):
+    def command(self):
         directory = pathlib.Path(self.directory) / str(self.port)
         directory.mkdir(exist_ok=True)
         base = pathlib.Path(self.directory) / 'kubernetes' / 'base'
-        self.process = subprocess.Popen(
-            [self.program, base / 'redis.conf', '--port', str(self.port), '--aclfile', base / 'users.acl',
-             '--dir', str(directory), *self.options],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, preexec_fn=die_with_parent)
-
-        def answers():
-            if self.process.poll() is not None:
-                raise RuntimeError('no server starts with redis.conf')
-            with contextlib.suppress(OSError):
-                self.connect().close()
-                return True
-        until(answers, 'the start of a server')
-        return True
+        return [self.program, base / 'redis.conf', '--port', str(self.port), '--aclfile', base / 'users.acl',
+                '--dir', str(directory), *self.options]
 
 
 @contextlib.contextmanager
@@ -67,8 +55,7 @@ def deployment(*options):
             quorum.masters.append(ConfiguredMaster(str(quorum.directory), options))
             quorum.stack.callback(quorum.masters[-1].kill)
         quorum.env.pop('REDLOCK_NO_QUARANTINE')
-        quorum.env |= {
-            'REDLOCK_MASTERS': ','.join(master.url for master in quorum.masters),
+        quorum.env |= listed(*quorum.masters) | {
             'REDLOCK_USERNAME': 'locker',
             'REDLOCK_PASSWORD_FILE': str(manifests(quorum) / 'base' / 'locker.password'),
             # Shorter than in the manifests, for the quarantine that is waited out.
@@ -107,23 +94,13 @@ def _():
                 ('locker', ('EVAL', "return redis.call('KEYS', '*')", '0'), False),
                 ('operator', ('ACL', 'LOG'), True), ('operator', ('GET', 'redlock::epoch'), True)):
             try:
-                asked(master, user, user and password(quorum, user), *words)
+                master.ask(*words, login=user and (user, password(quorum, user)))
                 passed = True
             except ServerError as error:
                 # In a script Redis 7.0 calls it "can't run this command", and 8 "has no permissions to run".
                 assert any(words in str(error) for words in ('NOPERM', "can't run", 'no permissions')), error
                 passed = False
             equal(passed, allowed, f'{user} says {words}')
-
-
-def asked(master, user, secret, *words):
-    """One command on a connection of that user."""
-    with socket.create_connection(('127.0.0.1', master.port), 10) as connection, connection.makefile('rb') as replies:
-        for these in ((('AUTH', user, secret),) if user else ()) + (words,):
-            connection.sendall(b'*%d\r\n' % len(these) + b''.join(
-                b'$%d\r\n%s\r\n' % (len(word), word.encode()) for word in these))
-            answer = reply(replies)
-        return answer
 
 
 @case('a master of the base that restarts waits out its quarantine')
@@ -140,19 +117,18 @@ def _():
 def _():
     with deployment(*DURABLE) as quorum:
         wait_until_well(quorum)
-        holder = quorum.holder('a')
+        quorum.holder('a')
         master = quorum.masters[0]
 
         def owner():
             with contextlib.suppress(OSError, ServerError):
-                return asked(master, 'operator', password(quorum, 'operator'), 'GET', 'redlock:{a}')
+                return master.ask('GET', 'redlock:{a}', login=('operator', password(quorum, 'operator')))
 
         until(owner, 'the vote of the first master')
         token = owner()
         master.restart()
         until(owner, 'the restarted master')
         equal(owner(), token)
-        end(holder)
 
 
 def built(quorum, which):
@@ -192,46 +168,43 @@ def _():
             assert policy['podSelector']['matchLabels'].items() <= worker['metadata']['labels'].items()
 
 
-@case('no two masters share a node')
-def _():
-    with Quorum(0) as quorum:
-        objects = built(quorum, 'base')
-        pods, _ = masters_of(objects)
-        rules = pods['affinity']['podAntiAffinity']['requiredDuringSchedulingIgnoredDuringExecution']
-        equal([(one['topologyKey'], one['labelSelector']['matchLabels']) for one in rules],
-              [('kubernetes.io/hostname', {'app.kubernetes.io/name': 'redlock-masters'})])
+@case('no two masters share a node', 0)
+def _(quorum):
+    objects = built(quorum, 'base')
+    pods, _ = masters_of(objects)
+    rules = pods['affinity']['podAntiAffinity']['requiredDuringSchedulingIgnoredDuringExecution']
+    equal([(one['topologyKey'], one['labelSelector']['matchLabels']) for one in rules],
+          [('kubernetes.io/hostname', {'app.kubernetes.io/name': 'redlock-masters'})])
 
 
-@case('a master is ready no sooner than its quarantine is over')
-def _():
-    with Quorum(0) as quorum:
-        objects = built(quorum, 'base')
-        worker = objects['Deployment', 'worker']['spec']['template']['spec']['containers'][0]
-        max_ttl = next(one['value'] for one in worker['env'] if one['name'] == 'REDLOCK_MAX_TTL')
-        lease = json.loads(ended(quorum.run('size', '--json', '--max-ttl', max_ttl), 0).stdout)['lease']
-        _, container = masters_of(objects)
-        assert container['readinessProbe']['initialDelaySeconds'] * 1000 >= lease['quarantine_ms'], lease
+@case('a master is ready no sooner than its quarantine is over', 0)
+def _(quorum):
+    objects = built(quorum, 'base')
+    worker = objects['Deployment', 'worker']['spec']['template']['spec']['containers'][0]
+    max_ttl = next(one['value'] for one in worker['env'] if one['name'] == 'REDLOCK_MAX_TTL')
+    lease = json.loads(ended(quorum.run('size', '--json', '--max-ttl', max_ttl), 0).stdout)['lease']
+    _, container = masters_of(objects)
+    assert container['readinessProbe']['initialDelaySeconds'] * 1000 >= lease['quarantine_ms'], lease
 
 
-@case('what the manifests start and mount is what is tested here')
-def _():
-    with Quorum(0) as quorum:
-        base, durable = built(quorum, 'base'), built(quorum, 'durable')
-        command = ['redis-server', '/etc/redlock/redis.conf']
-        equal(masters_of(base)[1]['command'], command)
-        equal(masters_of(durable)[1]['command'], command + DURABLE)
-        configuration = next(one for (kind, _), one in base.items() if kind == 'ConfigMap')
-        equal(configuration['data']['redis.conf'], (manifests(quorum) / 'base' / 'redis.conf').read_text())
-        pods, container = masters_of(base)
-        mounted = {source[kind]['name'] for source in pods['volumes'][0]['projected']['sources'] for kind in source}
-        equal(mounted, {configuration['metadata']['name'],
-                        next(name for kind, name in base if kind == 'Secret' and 'users' in name)})
-        equal({one['name']: one['mountPath'] for one in container['volumeMounts']},
-              {'config': '/etc/redlock', 'data': '/data'})
-        assert {'name': 'data', 'emptyDir': {}} in pods['volumes']
-        claims = durable['StatefulSet', 'redlock-masters']['spec']['volumeClaimTemplates']
-        equal([one['metadata']['name'] for one in claims], ['data'])
-        assert all(one['name'] != 'data' for one in masters_of(durable)[0]['volumes'])
+@case('what the manifests start and mount is what is tested here', 0)
+def _(quorum):
+    base, durable = built(quorum, 'base'), built(quorum, 'durable')
+    command = ['redis-server', '/etc/redlock/redis.conf']
+    equal(masters_of(base)[1]['command'], command)
+    equal(masters_of(durable)[1]['command'], command + DURABLE)
+    configuration = next(one for (kind, _), one in base.items() if kind == 'ConfigMap')
+    equal(configuration['data']['redis.conf'], (manifests(quorum) / 'base' / 'redis.conf').read_text())
+    pods, container = masters_of(base)
+    mounted = {source[kind]['name'] for source in pods['volumes'][0]['projected']['sources'] for kind in source}
+    equal(mounted, {configuration['metadata']['name'],
+                    next(name for kind, name in base if kind == 'Secret' and 'users' in name)})
+    equal({one['name']: one['mountPath'] for one in container['volumeMounts']},
+          {'config': '/etc/redlock', 'data': '/data'})
+    assert {'name': 'data', 'emptyDir': {}} in pods['volumes']
+    claims = durable['StatefulSet', 'redlock-masters']['spec']['volumeClaimTemplates']
+    equal([one['metadata']['name'] for one in claims], ['data'])
+    assert all(one['name'] != 'data' for one in masters_of(durable)[0]['volumes'])
 
 
 if __name__ == '__main__':

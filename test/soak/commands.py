@@ -34,7 +34,9 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'cli'))
-from harness import Master, ServerError, die_with_parent, free_port  # pylint: disable=wrong-import-position
+# pylint: disable=wrong-import-position
+from harness import Master, ServerError, children_of, die_with_parent, free_port, listed
+from hearts import now
 
 MASTERS, LOOPS, NAMES = 5, 6, ('one', 'two')
 QUORUM = MASTERS // 2 + 1
@@ -44,10 +46,6 @@ QUARANTINE_S = TTL_S * 1.05 + 1.0
 SLACK_S = 0.5  # what a scan of the masters may be late
 PATIENCE_S = 60
 TICK_S = 0.01
-
-
-def now():
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def key_of(name):
@@ -108,13 +106,10 @@ class Run:
 
     def supervisor(self):
         """The supervisor's process, while there is one."""
-        pid = self.process.pid
-        try:
-            for child in pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text().split():
+        with contextlib.suppress(OSError):
+            for child in children_of(self.process.pid):
                 if pathlib.Path(f'/proc/{child}/comm').read_text().strip() == 'redlock-superv':
-                    return int(child)
-        except OSError:
-            pass
+                    return child
         return None
 
 
@@ -128,8 +123,7 @@ class Soak:
         self.places = [Place(self.server(durable=i % 2 == 0)) for i in range(MASTERS)]
         self.spare = self.server()
         self.env = {key: value for key, value in os.environ.items() if not key.startswith('REDLOCK_')}
-        self.env |= {
-            'REDLOCK_MASTERS': ','.join(place.server.url for place in self.places),
+        self.env |= listed(*(place.server for place in self.places)) | {
             'REDLOCK_MAX_TTL': f'{TTL_S * 1000:.0f}ms',
             'REDLOCK_CLOCK_OFFSET_BOUND': '100ms',
             'REDLOCK_SOAK': str(directory)}  # by which processes are found
