@@ -52,6 +52,12 @@ def die_with_parent():
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def adopt_orphans(adopts):
+    """Whether orphans among the descendants of this process become its children."""
+    PR_SET_CHILD_SUBREAPER = 36
+    equal(LIBC.prctl(PR_SET_CHILD_SUBREAPER, int(adopts)), 0)
+
+
 def free_port():
     # Below the ports of outgoing connections: nobody's connection must take a master's.
     while True:

@@ -22,12 +22,11 @@ from terminals import Terminal
 @contextlib.contextmanager
 def reaping():
     """Orphans among the descendants of this process become its children."""
-    PR_SET_CHILD_SUBREAPER = 36
-    equal(harness.LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1), 0)
+    harness.adopt_orphans(True)
     try:
         yield
     finally:
-        harness.LIBC.prctl(PR_SET_CHILD_SUBREAPER, 0)
+        harness.adopt_orphans(False)
 
 
 @case("the command's exit status is the tool's, and a signal that ended it is told as a shell tells it")

@@ -9,7 +9,6 @@ nobody else's); elsewhere pages are run one after the other. What it leaves runn
     runs.py DIRECTORY      what run() starts, in there
 """
 
-import ctypes
 import os
 import pathlib
 import re
@@ -19,6 +18,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'cli'))
+from harness import adopt_orphans, children_of, die_with_parent  # pylint: disable=wrong-import-position
 
 LIMIT_S = 150  # of a page; nothing waits for that long unless it hangs
 ISOLATED = ['unshare', '--net', '--pid', '--mount', '--fork', '--kill-child', '--mount-proc']
@@ -153,24 +155,15 @@ def outcomes(page, directory, how):
 
 def end_children():
     """What daemons the script has started are ours, since nobody else adopted them."""
-    while True:
-        try:
-            children = pathlib.Path('/proc/self/task', str(os.getpid()), 'children').read_text().split()
-        except OSError:
-            return
+    while children := children_of(os.getpid()):
         for child in children:
-            os.kill(int(child), signal.SIGKILL)
-        try:
-            os.wait()
-        except ChildProcessError:
-            return
+            os.kill(child, signal.SIGKILL)
+        os.wait()
 
 
 def main(name):
-    PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-    libc = ctypes.CDLL(None)
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    die_with_parent()
+    adopt_orphans(True)
     directory = pathlib.Path(name)
     if os.getpid() <= 2:  # in a namespace of processes, so also in one of networks
         subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)
