@@ -7,7 +7,7 @@ import pathlib
 import shutil
 
 import harness
-from harness import CONFIGURATION, NOT_FOUND, USAGE, Skip, case, contains, ended, equal, main
+from harness import CONFIGURATION, NOT_FOUND, Skip, case, contains, ended, equal, main
 
 BENCHMARK = os.environ.get('REDLOCK_QUORUM_BENCH')
 SHORT = ['--workload', 'latency', '--master-timeout', '2s', '--', '--rounds', '1', '--seconds-per-round', '0.05']
@@ -67,8 +67,6 @@ def _(quorum):
     contains(ended(quorum.run('bench', env={'REDLOCK_MASTERS': ''}), CONFIGURATION).stderr, 'no masters')
     contains(ended(quorum.run('bench', '--masters', 'rediss://a,rediss://b,rediss://c'), CONFIGURATION).stderr,
              'plain TCP')
-    contains(ended(quorum.run('bench', '--lcoal'), USAGE).stderr, 'did you mean --local?')
-    ended(quorum.run('bench', '--local', '0'), USAGE)
     env = {'REDLOCK_QUORUM_BENCH': str(quorum.path('nothing'))}
     contains(ended(quorum.run('bench', '--local', env=env), NOT_FOUND).stderr, 'cannot be run')
 

@@ -60,13 +60,10 @@ def _(quorum):
     run = ['a', '--', 'true']
     for text, env, words, said in (
             ('', {'REDLOCK_SHARED': 'true'}, ['--exclusive'], 'REDLOCK_SHARED cannot be combined with --exclusive'),
-            ('', {'REDLOCK_EXCLUSIVE': 'true'}, ['--shared'], '--shared cannot be combined with REDLOCK_EXCLUSIVE'),
             ('[run]\nshared = true\n', {}, ['--exclusive'],
              f'{file}: line 2: shared cannot be combined with --exclusive'),
             ('shared = true\nexclusive = true\n', {}, [],
              f'{file}: line 1: shared cannot be combined with {file}: line 2: exclusive'),
-            ('', {'REDLOCK_SHARED': 'true', 'REDLOCK_FENCING': 'true'}, [],
-             'REDLOCK_FENCING cannot be combined with REDLOCK_SHARED'),
             ('', {'REDLOCK_FIFO': 'true'}, ['--slots', '2'], 'REDLOCK_FIFO cannot be combined with --slots')):
         file.write_text(text)
         result = quorum.run('run', '--config', file, *words, *run, env=env)
@@ -242,7 +239,6 @@ def _(quorum):
     equal([(one['masters'], one['votes_needed'], one['may_be_down']) for one in report['quorums']],
           [(3, 2, 1), (5, 3, 2)])
     equal((report['lease']['held_ms'], report['lease']['quarantine_ms']), (8898, 32602))
-    contains(ended(quorum.run('size', env={'REDLOCK_MAX_TTL': '20s'}), 0).stdout, 'quarantine 22s402ms')
     result = quorum.run('size', '--ttl', '20s', '--max-ttl', '10s')
     contains(ended(result, CONFIGURATION).stderr, 'ttl')
     ended(quorum.run('size', '--count', '0'), USAGE)
