@@ -135,9 +135,8 @@ def _(quorum):
     env = {'REDLOCK_USERNAME': 'fetcher', 'REDLOCK_PASSWORD': 'secret'}
     words = examine(quorum, env=env)['acl'].split()
     equal(words[:3], ['ACL', 'SETUSER', 'fetcher'])
-    for master in quorum.masters:
-        master.ask(*(word.replace('>PASSWORD', '>secret') for word in words))
-        master.ask('ACL', 'SETUSER', 'default', 'off')
+    quorum.everywhere('ask', *(word.replace('>PASSWORD', '>secret') for word in words))
+    quorum.everywhere('ask', 'ACL', 'SETUSER', 'default', 'off')
     equal(examine(quorum, env=env)['verdict'], 'healthy')
     for form in ('--fencing', '--shared', '--exclusive', '--fifo', '--slots=2'):
         ended(quorum.run('run', form, '--wait', '10s', 'a', '--', 'true', env=env), 0)
@@ -567,9 +566,8 @@ def _(quorum):
 @case('tls: a password that travels in the clear')
 def _(quorum):
     env = from_outside(quorum, ':sesame@')
-    for master in quorum.masters:
-        master.ask('CONFIG', 'SET', 'protected-mode', 'no')
-        master.ask('CONFIG', 'SET', 'requirepass', 'sesame')
+    quorum.everywhere('ask', 'CONFIG', 'SET', 'protected-mode', 'no')
+    quorum.everywhere('ask', 'CONFIG', 'SET', 'requirepass', 'sesame')
     founded(quorum, env=env)
     report = found(quorum, 'tls', 'warning', 'in clear text', env=env)
     assert 'sesame' not in json.dumps(report)

@@ -273,6 +273,7 @@ TEST_CASE("a dead master is removed before the new one is added, if enough membe
     four.advance(50ms);
     CHECK(refused.error == errc::invalid_argument);
     CHECK(contains(refused.why.message, "2 members would be left"));
+    CHECK(contains(refused.why.message, "Remove it with a list without the new master"));
 }
 
 TEST_CASE("a change ends with its manager") {
