@@ -94,14 +94,6 @@ def blank(match):
     return '\n' * match.group().count('\n') or ' '
 
 
-def without_comments(text):
-    return NOT_CODE.sub(lambda m: blank(m) if m.group().startswith('/') else m.group(), text)
-
-
-def code_of(text):
-    return NOT_CODE.sub(blank, text)
-
-
 class Checker:
     def __init__(self, root):
         self.root = pathlib.Path(root)
@@ -124,7 +116,8 @@ class Checker:
         return None
 
     def read(self, path):
-        text = without_comments((self.root / path).read_text(encoding='utf-8'))
+        text = NOT_CODE.sub(lambda m: blank(m) if m.group().startswith('/') else m.group(),
+                            (self.root / path).read_text(encoding='utf-8'))
         self.includes[path] = [
             (text.count('\n', 0, match.start()) + 1, match[2], self.resolve(path, match[2]))
             for match in INCLUDE.finditer(text)
@@ -196,7 +189,7 @@ class Checker:
             elif not STANDARD.fullmatch(reached) and reached not in PLAIN_FOREIGN:
                 self.fail(path, line, f'core includes {reached}{via}; only the standard library')
 
-        code = code_of((self.root / path).read_text(encoding='utf-8'))
+        code = NOT_CODE.sub(blank, (self.root / path).read_text(encoding='utf-8'))
         if self.may_see_engine(path) and (found := re.search(r'\bvotes\.of\b', code)):
             line = code.count('\n', 0, found.start()) + 1
             self.fail(path, line, 'the engine executes steps; a claim looks at its votes itself')

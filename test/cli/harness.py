@@ -62,12 +62,9 @@ def free_port():
     # Below the ports of outgoing connections: nobody's connection must take a master's.
     while True:
         port = random.randrange(10_000, 32_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(('127.0.0.1', port))
-                return port
-            except OSError:
-                continue
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(('127.0.0.1', port))
+            return port
 
 
 def until(condition, what='a condition'):
@@ -309,12 +306,8 @@ class Quorum:
 
 
 def end(process):
-    if process.poll() is None:
+    with process:  # closes its streams, and waits
         process.kill()
-    process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream:
-            stream.close()
 
 
 def stat_of(pid):

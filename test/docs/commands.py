@@ -1,16 +1,15 @@
 """Commands of `redlock` that no block runs: in the prose, and in blocks that need what a test machine lacks.
 
-Each is given to the tool without masters, so it ends before it connects. What it must not say is that a command,
-an option or a word is wrong.
+Each is given to the tool with a configuration that cannot be read, so it ends before it does anything. What it must
+not say is that a command, an option or a word is wrong.
 """
 
+import itertools
 import os
 import re
 import shlex
 import subprocess
 
-# These do something without masters.
-LEFT_OUT = {'local', 'bench', 'size', 'man', 'completion'}
 OPERATORS = re.compile(r'[|&;<>()]+[0-9]*')
 SPAN = re.compile(r'`(redlock [^`]+)`')
 WRONG = ('unknown option', 'unknown command', 'unexpected argument', 'is an option of', 'takes nothing after',
@@ -34,29 +33,14 @@ def commands_in(line):
     for index, word in enumerate(words):
         if word != 'redlock' and not word.endswith('/redlock'):
             continue
-        command = []
-        for one in words[index + 1:]:
-            if OPERATORS.fullmatch(one):
-                break
-            command.append(one)
-        if command and re.fullmatch(r'[a-z-]+', command[0]) and command[0] not in LEFT_OUT:
-            yield without_masters(command)
-
-
-def without_masters(command):
-    out, value = [], False
-    for number, word in enumerate(command):
-        if word == '--':
-            return out + command[number:]
-        if not value and word != '--masters' and not word.startswith('--masters='):
-            out.append(word)
-        value = word == '--masters'
-    return out
+        command = list(itertools.takewhile(lambda one: not OPERATORS.fullmatch(one), words[index + 1:]))
+        if command and re.fullmatch(r'[a-z-]+', command[0]):
+            yield command
 
 
 def error_of(tool, command):
     """What the tool says of a wrong command line, or None."""
-    env = {'PATH': os.environ['PATH']}
+    env = {'PATH': os.environ['PATH'], 'REDLOCK_CONFIG': '/dev/null/none'}
     done = subprocess.run([tool, *command], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=30, check=False)
     return done.stderr.strip() if any(said in done.stderr for said in WRONG) else None

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import pathlib
 import re
+import textwrap
 
 FENCE = re.compile(r'^(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[^\s`]*)')
 COMMENT = re.compile(r'<!--\s*(.*?)\s*-->', re.DOTALL)
@@ -59,13 +60,7 @@ def comment_before(lines, fence):
 
 def dedent(lines):
     """Without the indentation that all have in common, and without empty lines at the ends."""
-    lines = [line.rstrip() for line in lines]
-    while lines and not lines[0]:
-        lines.pop(0)
-    while lines and not lines[-1]:
-        lines.pop()
-    shift = min((len(line) - len(line.lstrip()) for line in lines if line), default=0)
-    return [line[shift:] for line in lines]
+    return textwrap.dedent('\n'.join(line.rstrip() for line in lines)).strip('\n').splitlines()
 
 
 class Page:

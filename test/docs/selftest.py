@@ -133,7 +133,6 @@ COMMANDS = [
     ('a line that goes on', '<!-- not run: why -->\n~~~sh\nredlock list \\\n  --x\n~~~', 'list --x'),
     ('after another program', '<!-- not run: why -->\n~~~sh\nkubectl exec w -- redlock doctor --x | tail\n~~~', 'doctor --x'),
     ('the prose', 'Use `redlock status --x NAME` there.', 'status --x NAME'),
-    ('masters', 'Use `redlock status --masters redis://a --x NAME`.', 'status --x NAME'),
 ]
 
 
