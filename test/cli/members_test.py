@@ -4,6 +4,7 @@
 import json
 import pathlib
 import re
+import signal
 import time
 
 import harness
@@ -140,8 +141,10 @@ def _(quorum):
     for words in (['remove', new], ['remove', other, '--dry-run']): # the opposite, which may become final, and another
         contains(ended(quorum.run('members', *words), NO_QUORUM).stderr,
                  f'add {new} is planned on', f'finish it with redlock members add {new}')
-    killed_after(quorum.start('members', 'remove', other), 'waits for another change',
-                 f'(add {new}); if nobody makes that one any more, make it first')
+    waits = quorum.start('members', 'remove', other)
+    reported(waits, 'waits for another change', f'(add {new}); if nobody makes that one any more, make it first')
+    waits.terminate()
+    equal(waits.wait(), -signal.SIGTERM)
     ended(quorum.run(*command), 0)
     equal(findings(quorum, 0, 1, 2, 3, 4), [])
 
