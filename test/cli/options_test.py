@@ -59,7 +59,7 @@ def _(quorum):
     file = quorum.path('redlock.toml')
     run = ['a', '--', 'true']
     for text, env, words, said in (
-            ('', {'REDLOCK_SHARED': 'true'}, ['--exclusive'], 'REDLOCK_SHARED cannot be combined with --exclusive'),
+            ('', {'REDLOCK_SHARED': 'true'}, ['--fencing'], '--fencing cannot be combined with REDLOCK_SHARED'),
             ('[run]\nshared = true\n', {}, ['--exclusive'],
              f'{file}: line 2: shared cannot be combined with --exclusive'),
             ('shared = true\nexclusive = true\n', {}, [],
