@@ -96,7 +96,8 @@ def _(quorum):
             (('add',), (0, 1, 2), 'which master?'),
             (('add', name[3], name[4]), (0, 1, 2, 3, 4), 'which master?'),
             (('replace', name[0]), (0, 1, 2, 3), 'which master?'),
-            (('replace', name[0], name[0]), (0, 1, 2, 3), 'by itself')):
+            (('replace', name[0], name[0]), (0, 1, 2, 3), 'by itself'),
+            (('swap', name[3]), (0, 1, 2, 3), 'swap')):
         contains(ended(quorum.run('members', *arguments, env=listed(quorum, *which)), USAGE).stderr, said)
     wrong = quorum.run('members', 'add', name[3], env=listed(quorum, 0, 3, 4))
     contains(ended(wrong, NO_QUORUM).stderr, 'not known')

@@ -61,6 +61,8 @@ def _(quorum):
             (['--frob'], 'unknown option --frob; see redlock --help'),
             (['metrics', '--wait', '3s'], 'unknown option --wait; --wait is an option of run, pool, acquire'),
             (['local', '0'], "N: '0' is not a number from 1 to 32; see redlock local --help"),
+            (['local', '--faults', 'randm'],
+             "--faults: invalid value 'randm'; allowed: none, keys, random, did you mean random?; see redlock local --help"),
             (['acquire', 'a', 'b'], "unexpected argument 'b'; see redlock acquire --help"),
             (['lock', 'a'], "unknown command 'lock', did you mean run or acquire?"),
             # no guess that is far off
@@ -69,6 +71,8 @@ def _(quorum):
             (['rnu', *run[:1]], "unknown command 'rnu', did you mean run?"),
             (['run', '--slots', '2', '--fifo', *run],
              '--fifo cannot be combined with --slots; see redlock run --help'),
+            (['completion', 'bsh'],
+             "SHELL: invalid value 'bsh'; allowed: bash, zsh, fish, did you mean bash?; see redlock completion --help"),
             (['release', '--token', 'abc', 'a'],
              'the token has 3 characters; allowed: 40, all of them hexadecimal digits in lower case')):
         refused(quorum, words, USAGE, exactly=exactly)
