@@ -2,9 +2,6 @@
 // and completes once: operations_test.cpp.
 #include "quorum.hpp"
 
-#include <boost/asio/experimental/awaitable_operators.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
 namespace redlock::test { namespace {
@@ -74,39 +71,6 @@ TEST_CASE("total cancellation ends an acquire only while nothing was sent for it
     acquisition& first = q.begin_acquire("r", patiently());
     first.cancel(asio::cancellation_type::total);
     CHECK(q.wait(first).error() == aborted);
-}
-
-// As many steps of the loop as it takes until the lock is there: whatever the cancellation meets,
-// the caller has either the lock or `operation_aborted`, and never a key without a lock.
-TEST_CASE("an acquire is cancelled after each step of the loop") {
-    started_quorum q;
-    bool acquired = false;
-    std::size_t aborts = 0;
-    for (std::size_t steps = 0; !acquired && steps < 1000; ++steps) {
-        acquisition& one = q.begin_acquire("r", patiently());
-        q.io.restart();
-        for (std::size_t i = 0; i < steps && !one.done(); ++i) {
-            q.io.run_one_for(1s);
-        }
-        const bool before = one.done();
-        one.cancel();
-        q.wait(one);
-        CHECK(one.calls() == 1);
-        if (!one.error()) {
-            CHECK(one.value().held());
-            CHECK(q.release(one.value()).value() == release_result::released);
-            acquired = before;
-        } else {
-            CHECK(one.error() == aborted);
-            ++aborts;
-        }
-        q.run_until([&] { return q.keys() == 0; });
-    }
-    CHECK(acquired);
-    CHECK(aborts >= 1);
-    CHECK(q.manager->get_metrics().waiting == 0);
-    CHECK(q.manager->get_metrics().held == 0);
-    CHECK(q.manager->get_metrics().cancelled == aborts);
 }
 
 TEST_CASE("a cancellation of an extension, a release or a close ends the waiting only") {
@@ -203,26 +167,6 @@ TEST_CASE("a cancelled run closes the manager, also before it has connected") {
     running.cancel(type);
     CHECK(early.wait(running).error() == aborted);
     CHECK(running.calls() == 1);
-}
-
-TEST_CASE("a coroutine gives up by a timer next to the acquire") {
-    started_quorum q;
-    q.hold_elsewhere("r");
-    bool timer_was_first = false;
-    redlock::test::run(q.io, [&]() -> asio::awaitable<void> {
-        using namespace asio::experimental::awaitable_operators;
-        const acquire_options options = patiently();
-        asio::steady_timer timer(q.io, 50ms);
-        std::string name = "r";
-        auto result = co_await (
-            q.manager->async_acquire(std::move(name), options, asio::use_awaitable)
-            || timer.async_wait(asio::use_awaitable));
-        timer_was_first = result.index() == 1;
-    });
-    CHECK(timer_was_first);
-    q.run_until([&] { return q.keys() == 2; });
-    CHECK(q.manager->get_metrics().waiting == 0);
-    CHECK(q.manager->get_metrics().cancelled == 1);
 }
 
 }} // namespace redlock::test

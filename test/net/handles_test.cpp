@@ -222,17 +222,6 @@ TEST_CASE("handles: a waiter is notified of the release, and has it at once") {
     });
 }
 
-TEST_CASE("handles: what goes is released, and no key is left") {
-    for_each_kind([](const kind& one, two_processes& site) {
-        handle_ptr held = one.take(site.mine, once(), {});
-        CHECK(error_of([&] { one.rival(site.theirs, once(), {}); }) == errc::contended);
-        held.reset();
-        CHECK(site.no_key_left());
-        CHECK(one.rival(site.theirs, once(), {})->held());
-        CHECK(site.no_key_left());
-    });
-}
-
 TEST_CASE("handles: it is held for as long as it is renewed, and one attempt next to it fails") {
     for_each_kind([](const kind& one, two_processes& site) {
         const auto check = [&](const taker& take, const taker& other) {

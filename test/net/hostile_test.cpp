@@ -123,35 +123,6 @@ TEST_CASE("one master of three that misbehaves does not matter, and two are vote
     }
 }
 
-TEST_CASE("a refused connection is a vote, and is tried again") {
-    quorum q(3, [](config& c) { c.reconnect_delay_min = c.reconnect_delay_max = 1h; });
-    q.masters[0].refuse_connections(true);
-    q.masters[1].refuse_connections(true);
-    q.start(1);
-    q.run_until([&] {
-        return q.health_of(0).state == master_state::down
-               && q.health_of(1).state == master_state::down;
-    });
-    CHECK_FALSE(q.manager->get_health().ready);
-    acquisition& refused = q.acquire("r");
-    CHECK(refused.error() == errc::no_quorum);
-    for (const std::size_t master : {0U, 1U}) {
-        CHECK(refused.vote_of(master).vote == vote::unreachable);
-        CHECK_THAT(refused.vote_of(master).text, ContainsSubstring("refused"));
-    }
-    CHECK(q.count("SET") == 0); // nobody was asked: it could not be won
-
-    quorum patient;
-    patient.each(&fake_master::refuse_connections, true);
-    patient.start(0);
-    acquisition& waiting = patient.begin_acquire("r", patiently());
-    patient.run_until(
-        [&] { return waiting.done() || patient.manager->get_metrics().attempts > 2; });
-    CHECK_FALSE(waiting.done());
-    patient.each(&fake_master::refuse_connections, false);
-    CHECK(!patient.wait(waiting).error());
-}
-
 TEST_CASE("a master that stays silent is dropped and connected again") {
     started_quorum q(3, [](config& c) {
         c.master_timeout = 50ms;

@@ -65,30 +65,6 @@ TEST_CASE("a resource's name may be any bytes, and a log line stays one line") {
     CHECK(seen);
 }
 
-TEST_CASE(
-    "the error after which a server closes the connection is the reason, whatever it answers") {
-    quorum q;
-    const fake_action full = fake_action::reply("-ERR max number of clients reached\r\n");
-    q.masters[0].when("CLIENT", full);
-    q.masters[0].when("INFO", fake_action::close_before_reply());
-    q.masters[1].when("INFO", full);
-    q.masters[2].when("CLIENT", fake_action::reply("HTTP/1.1 400 Bad Request\r\n\r\n"));
-    q.start(0);
-    const auto says = [&](std::size_t i, const std::string& part) {
-        // Between two attempts to connect: during the next one the text stays.
-        q.run_until([&] {
-            const master_health now = q.health_of(i);
-            return now.state == master_state::down && now.text.find(part) != std::string::npos;
-        });
-    };
-    says(0, "ERR max number of clients reached (the master closed the connection)");
-    says(1, "ERR max number of clients reached");
-    says(2, "'HTTP/1.1 400 Bad Request'");
-    CHECK_THAT(
-        q.acquire("r").why().votes.at(0).text,
-        ContainsSubstring("ERR max number of clients reached"));
-}
-
 TEST_CASE("a port that hangs up at the first word may be one for TLS, and that is said") {
     quorum q;
     for (const char* first : {"CLIENT", "INFO"}) {

@@ -5,24 +5,6 @@
 using namespace redlock;
 using namespace redlock::test;
 
-TEST_CASE("without renewal a lock is lost a tenth of its ttl before the deadline, by a timer") {
-    started_quorum q;
-    lock held = q.acquired("r", once(300ms));
-    loss_outcome& loss = q.wait(q.begin_wait_lost(held));
-    CHECK(!loss.error());
-    CHECK(loss.value() == loss_reason::expired);
-    CHECK_FALSE(held.held());
-    CHECK(held.valid());
-    CHECK(clock::now() >= held.deadline() - 30ms);
-    CHECK(held.remaining() == 0s);
-    CHECK(q.manager->get_metrics().lost.total() == 1);
-    CHECK(q.manager->get_metrics().held == 0);
-    // A loss that was reported to one waiter is reported to the next as well.
-    CHECK(q.wait(q.begin_wait_lost(held)).value() == loss_reason::expired);
-    CHECK(q.extend(held, 300ms).error() == errc::lost);
-    q.run_until([&] { return q.keys() == 0; });
-}
-
 TEST_CASE("the longest wait and the longest name work") {
     started_quorum q;
     acquire_options options = patiently(30s);

@@ -51,9 +51,39 @@ void with_workers(quorum& q, std::size_t workers, const std::function<void(std::
 
 constexpr std::size_t workers = 8;
 
-TEST_CASE("many threads share a manager whose context several threads run") {
+// Called by one thread at a time, and for the start of an acquire by the one that begins it.
+struct watcher : observer {
+    void started(const operation_start& what) override {
+        enter();
+        if (what.kind == operation_kind::acquire) {
+            wrong += what.resource == begun ? 0 : 1;
+            ++starts;
+        }
+        --inside;
+    }
+    void ended(const operation_end&, const diagnostics&) override {
+        enter();
+        --inside;
+    }
+    void enter() {
+        wrong += ++inside == 1 ? 0 : 1;
+        static_cast<void>(manager->get_metrics());
+    }
+
+    static thread_local std::string begun; // by this thread
+    lock_manager* manager = nullptr;
+    std::atomic<int> inside{0};
+    std::atomic<int> wrong{0};
+    std::size_t starts = 0;
+};
+thread_local std::string watcher::begun;
+
+TEST_CASE("many threads share an observed manager whose context several threads run") {
     constexpr int rounds = 25;
-    started_quorum q;
+    const auto seen = std::make_shared<watcher>();
+    quorum q(3, [&](config& settings) { settings.observer = seen; });
+    seen->manager = &*q.manager;
+    q.start();
     std::atomic<std::size_t> acquired{0};
     std::atomic<int> strange{0};
     with_workers(q, workers, [&](std::size_t me) {
@@ -61,6 +91,7 @@ TEST_CASE("many threads share a manager whose context several threads run") {
             const bool shared = round % 3 == 0;
             const std::string name =
                 shared ? "shared" + std::to_string(me % 3) : "own" + std::to_string(me);
+            watcher::begun = name;
             try {
                 lock held = q.manager->async_acquire(name, patiently(), asio::use_future).get();
                 acquired += held.held() ? 1 : 0;
@@ -84,45 +115,6 @@ TEST_CASE("many threads share a manager whose context several threads run") {
     CHECK(acquired == workers * rounds);
     CHECK(strange == 0);
     CHECK(q.keys() == 0);
-}
-
-TEST_CASE("an observer is called by one thread at a time, and for a start by the caller's") {
-    static thread_local std::size_t caller = 0;
-    struct watcher : observer {
-        void started(const operation_start& what) override {
-            enter();
-            if (what.kind == operation_kind::acquire) {
-                wrong += what.resource == "own" + std::to_string(caller) ? 0 : 1;
-                ++starts;
-            }
-            --inside;
-        }
-        void ended(const operation_end&, const diagnostics&) override {
-            enter();
-            --inside;
-        }
-        void enter() {
-            wrong += ++inside == 1 ? 0 : 1;
-            static_cast<void>(manager->get_metrics());
-        }
-
-        lock_manager* manager = nullptr;
-        std::atomic<int> inside{0};
-        std::atomic<int> wrong{0};
-        std::size_t starts = 0;
-    };
-    const auto seen = std::make_shared<watcher>();
-    constexpr int rounds = 25;
-    quorum q(3, [&](config& settings) { settings.observer = seen; });
-    seen->manager = &*q.manager;
-    q.start();
-    with_workers(q, workers, [&](std::size_t me) {
-        caller = me;
-        const std::string name = "own" + std::to_string(me);
-        for (int round = 0; round < rounds; ++round) {
-            const lock held = q.manager->async_acquire(name, patiently(), asio::use_future).get();
-        }
-    });
     CHECK(seen->wrong == 0);
     CHECK(seen->starts == workers * rounds);
 }
