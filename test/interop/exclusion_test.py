@@ -119,21 +119,6 @@ for pair in PAIRS:
         case(f'{where}: {sentence}')(functools.partial(check, *pair))
 
 
-def killed_passes_on(victim, heir, masters):
-    doomed = Client(victim, quorum(masters).masters)
-    resource = new_resource()
-    until(lambda: doomed.does('acquire', resource, 1000), 'the lock')
-    doomed.kill()
-    until(lambda: client(heir, masters).does('acquire', resource, LONG_MS), 'the lease ends')
-    equal(client(heir, masters).does('release', resource), True)
-
-
-for pair in [('plain', 'npm redlock', 3), ('npm redlock', 'guarded', 3), ('redis-py', 'plain', 1),
-             ('guarded', 'redis-py', 1)]:
-    case(f'{pair[1]} gets on {pair[2]} what a killed {pair[0]} had')(
-        functools.partial(killed_passes_on, *pair))
-
-
 def never_two(kinds, masters, rounds):
     site = quorum(masters)
     directory = site.path(new_resource())
@@ -163,24 +148,6 @@ def _():
 def _():
     never_two(['plain', 'guarded', 'npm redlock', 'redis-py', 'plain', 'redis-py', 'npm redlock'],
               1, 100)
-
-
-@case('with one master of three away the rest of a foreign quorum excludes ours, and ours that')
-def _():
-    with Quorum(3) as site:
-        founder = Client('guarded', site.masters)
-        until(lambda: founder.does('acquire', 'founding', LONG_MS))
-        founder.kill()
-        site.masters[0].kill()
-        for first, second in (('plain', 'npm redlock'), ('npm redlock', 'guarded')):
-            one, other = Client(first, site.masters), Client(second, site.masters)
-            resource = new_resource()
-            until(lambda one=one, resource=resource: one.does('acquire', resource, LONG_MS))
-            equal(other.does('acquire', resource, LONG_MS), False, 'a second holder')
-            equal(one.does('release', resource), True, 'the release')
-            until(lambda other=other, resource=resource: other.does('acquire', resource, LONG_MS))
-            other.kill()
-            one.kill()
 
 
 @case('a client that waits by polling gets what a foreign one releases long before its lease ends')
