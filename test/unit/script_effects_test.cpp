@@ -341,6 +341,15 @@ an extension never shortens
  | a=other/4000        | 1 0 1 4000  | =
  |                     | 1 0 1 -3    | =
 )");
+    check(
+        core::compare_and_extend_each.text,
+        "a b c",
+        "ttl=10000 of_a=$ of_b=one of_c=two",
+        R"(
+each has a token of its own, and what one of them meets is none of the others'
+ | a=$/4000 b=one/20000 c=two/9     | 1 0              | a=$/10000 b=one/20000 c=two/10000
+ | a=#/9 b=other/4000 c=two/9       | 1 0 1 wrong 2 4000 | = c=two/10000
+)");
 }
 
 TEST_CASE("what a handshake does") {
@@ -479,6 +488,15 @@ the master is asked once for all
             {{" A", " a=$/10000 a:f=T/90000"},
              {" B", " b=one/10000 b:f=T/90000"},
              {" C", " c=two/10000 c:f=T/90000"}}));
+    check(
+        core::guarded_acquire.text,
+        "epoch a a:f a a:f",
+        "ttl=10000 fence_ttl=90000 first=0 earliest=0 of_a=$ again=one run=run q=30000000 "
+        "not_after=0",
+        R"(
+of the same lock the first gets it
+ | a:f=T+5s/9          | 1 T T+5000001 -10002 | a=$/10000 a:f=T+5000001/90000
+)");
     check(
         core::guarded_acquire.text,
         "epoch a b c",
@@ -920,13 +938,22 @@ publish=refused | b=other/9 c=two/9                          | 1 0 1 -1 2 0 3 -2
 )");
     check(
         core::guarded_release.text,
-        "a b",
-        "fence_ttl=0 of_a=$ of_b=one publish=01",
+        "a a:f a a:f",
+        "fence_ttl=90000 of_a=$ again=one counter_a=50 counter_again=51 publish=11",
+        R"(
+of the same lock each token is looked for
+                | a=one/9 | 1 0 1 0  | a:f=51/90000 | a:free<-one
+                | a=$/9   | 1 0 2 -1 | a:f=50/90000 | a:free<-$
+)");
+    check(
+        core::guarded_release.text,
+        "a b c d",
+        "fence_ttl=0 of_a=$ of_b=one of_c=two of_d=four publish=0100",
         R"(
 each has a token of its own, and counters are left alone
-publish=refused | a=$/9 b=one/9        | 1 0 2 -2     |               |
-what one of them meets is none of the other's, and is told in their order
-                | a=other/4000 b=one/9 | 1 0 1 0      | a=other/4000  | b:free<-one
+publish=refused | a=$/9 b=one/9 d=four/9               | 1 0 2 -2 3 -1 |               |
+what one of them meets is none of the others', and is told in their order
+                | a=other/4000 b=one/9 c=two/9 d=four/9 | 1 0 1 0       | a=other/4000  | b:free<-one
 )");
 }
 
