@@ -3,8 +3,6 @@
 
 #include "member_world.hpp"
 
-#include <random>
-
 namespace founding_test {
 
 using namespace member_world;
@@ -136,81 +134,6 @@ TEST_CASE("two spellings of one list that begin at the same moment: one becomes 
         // A name is of no use any more: the quorum has recorded the address.
         CHECK(other.why_not(0).find(": write it in that way)") != std::string::npos);
     }
-}
-
-// Two clients with each list in a random order, while masters lose their records. One of the
-// masters in common keeps its record, as the guarantee requires, once all masters of a list have
-// had it at once.
-TEST_CASE("two lists with a master in common are never both final") {
-    const std::vector<std::vector<std::vector<std::size_t>>> cases{
-        {{0, 1, 2}, {0, 1, 3}}, {{0, 1, 2}, {0, 3, 4}}, {{0, 1, 2}, {0, 1}}, {{0, 1, 2}, {2}}};
-    std::size_t founded = 0;
-    for (unsigned seed = 0; seed < 120; ++seed) {
-        const auto& lists = cases[seed % cases.size()];
-        std::mt19937 random(seed);
-        world all(5);
-        std::deque<client> clients;
-        for (std::size_t i = 0; i < 4; ++i) {
-            clients.emplace_back(
-                all, lists[i % 2], [&](core::settings& rules) { rules.replaces = i < 2; });
-        }
-        const auto in = [&](std::size_t which, std::size_t master) {
-            return std::ranges::find(lists[which], master) != lists[which].end();
-        };
-        const auto has = [&](std::size_t master, std::size_t which) {
-            const core::recorded_list list = all.list(master);
-            return list.what >= core::recorded_list::state::agreed
-                   && core::written(list).substr(1) == clients[which].list();
-        };
-        std::array<bool, 2> whole{};
-        std::array<bool, 2> final_once{};
-        for (int step = 0; step < 600; ++step) {
-            if (random() % 16 == 0) {
-                const std::size_t lost = random() % 5;
-                bool may = true;
-                for (std::size_t which = 0; which < 2; ++which) {
-                    if (!whole[which] || !has(lost, which) || !in(0, lost) || !in(1, lost)) {
-                        continue;
-                    }
-                    bool kept = false;
-                    for (std::size_t i = 0; i < 5; ++i) {
-                        kept = kept || (i != lost && in(0, i) && in(1, i) && has(i, which));
-                    }
-                    may = may && kept;
-                }
-                if (may) {
-                    all.forget(lost);
-                }
-                continue;
-            }
-            client& one = clients[random() % clients.size()];
-            if (random() % 3 == 0) {
-                one.read_all();
-            } else if (random() % 6 == 0) {
-                one.wait();
-            } else {
-                one.send(random() % one.masters().size());
-            }
-            for (std::size_t which = 0; which < 2; ++which) {
-                whole[which] =
-                    whole[which] || std::ranges::all_of(lists[which], [&](std::size_t i) {
-                        return has(i, which);
-                    });
-                const std::string list = clients[which].list();
-                final_once[which] =
-                    final_once[which] || std::ranges::any_of(clients, [&](const client& each) {
-                        const core::generation& present = each.members().members();
-                        return present.number == 1
-                               && core::written({core::recorded_list::state::final, present})
-                                          .substr(1)
-                                      == list;
-                    });
-            }
-            REQUIRE(!(final_once[0] && final_once[1]));
-        }
-        founded += final_once[0] || final_once[1] ? 1U : 0U;
-    }
-    CHECK(founded > 30);
 }
 
 } // namespace founding_test

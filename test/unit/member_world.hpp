@@ -155,32 +155,24 @@ public:
         }
         return false;
     }
-    void send_wanted() {
+    void send_wanted(const std::vector<std::size_t>& silent = {}) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
-            if (members_.wants_handshake(i)) {
+            if (std::ranges::count(silent, masters_[i]) == 0 && members_.wants_handshake(i)) {
                 send(i);
             }
         }
         read_all();
     }
-    // What the quorum does when these masters reply.
-    void settle(std::vector<std::size_t> silent = {}) {
-        const auto replies = [&](std::size_t i) {
-            return std::ranges::find(silent, masters_[i]) == silent.end();
-        };
+    // What the quorum does when these masters do not reply, and the others do.
+    void settle(const std::vector<std::size_t>& silent = {}) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
-            if (replies(i)) {
+            if (std::ranges::count(silent, masters_[i]) == 0) {
                 send(i);
             }
         }
         read_all();
         for (int round = 0; round < 40; ++round) {
-            for (std::size_t i = 0; i < masters_.size(); ++i) {
-                if (replies(i) && members_.wants_handshake(i)) {
-                    send(i);
-                }
-            }
-            read_all();
+            send_wanted(silent);
         }
     }
     void wait() {
@@ -208,7 +200,6 @@ public:
         return true;
     }
     std::string why_not(std::size_t i) const { return members_.why_not(i, now); }
-    const std::vector<std::size_t>& masters() const { return masters_; }
     const core::membership& members() const { return members_; }
     const core::settings& rules() const { return rules_; }
     bool waits() const { return members_.next_due() != core::forever; }
