@@ -1,7 +1,9 @@
 // The small parts of core/base, and SHA-1.
 
 #include "core/base/backoff.hpp"
+#include "core/base/pool.hpp"
 #include "core/base/ring_buffer.hpp"
+#include "core/base/timers.hpp"
 #include "core/base/validity.hpp"
 #include "core/bytes/scripts.hpp"
 #include "support/test.hpp"
@@ -9,7 +11,7 @@
 #include <limits>
 #include <random>
 
-namespace base_test {
+namespace base_test { namespace {
 
 using namespace redlock::core;
 using redlock::time_point;
@@ -100,4 +102,97 @@ TEST_CASE("a digest is that of SHA-1 at each side of the end of a block") {
     }
 }
 
-} // namespace base_test
+struct thing {
+    handle<thing> self;
+    void reset() {}
+};
+
+TEST_CASE(
+    "a pool returns the memory that very many objects needed, and no old handle finds a new one") {
+    pool<thing> things;
+    std::vector<handle<thing>> old;
+    for (int i = 0; i < 100'000; ++i) {
+        old.push_back(things.create().self);
+    }
+    std::size_t forgotten = 0;
+    const auto shrink = [&] { things.shrink([&](thing&) { ++forgotten; }); };
+    shrink();
+    CHECK(forgotten == 0);
+    for (std::size_t i = 1; i < old.size(); ++i) {
+        things.destroy(*things.find(old[i]));
+    }
+    shrink();
+    CHECK(forgotten > 90'000);
+    CHECK(things.size() == 1);
+    CHECK(things.find(old[0]) != nullptr);
+    std::size_t seen = 0;
+    things.for_each([&](thing&) { ++seen; });
+    CHECK(seen == 1);
+    for (std::size_t i = 1; i < old.size(); ++i) {
+        thing& made = things.create();
+        REQUIRE(things.find(made.self) == &made);
+        REQUIRE(things.find(old[i]) == nullptr);
+    }
+    CHECK(things.end() == 100'000); // the places are used again
+}
+
+time_point at(int second) {
+    return time_point(std::chrono::seconds(second));
+}
+
+using model = std::multimap<time_point, timer*>;
+
+/// The earliest timer that is due, after as many looks as necessary; null if none is.
+timer* take(timers& all, time_point now) {
+    while (all.next() <= now && all.next() != forever) {
+        if (timer* const due = all.pop(now)) {
+            return due;
+        }
+    }
+    return nullptr;
+}
+
+void take_out(model& expected, timer& entry) {
+    std::erase_if(expected, [&](const auto& one) { return one.second == &entry; });
+}
+
+TEST_CASE("timers agree with a sorted map, whatever is done to them") {
+    std::mt19937 random(11);
+    for (int turn = 0; turn < 50; ++turn) {
+        timers all;
+        model expected;
+        std::array<timer, 24> entries;
+        for (int i = 0; i < 500; ++i) {
+            timer& one = entries[random() % entries.size()];
+            const time_point when = at(static_cast<int>(random() % 30));
+            switch (random() % 5) {
+            case 0:
+                all.cancel(one);
+                take_out(expected, one);
+                break;
+            case 1:
+                if (timer* const due = take(all, when)) {
+                    REQUIRE(due->due == expected.begin()->first);
+                    REQUIRE(due->due <= when);
+                    take_out(expected, *due);
+                } else {
+                    REQUIRE((expected.empty() || expected.begin()->first > when));
+                }
+                break;
+            case 2:
+                all.remove(one);
+                take_out(expected, one);
+                REQUIRE(one.place == timer::idle);
+                break;
+            default:
+                all.set(one, when);
+                take_out(expected, one);
+                expected.emplace(when, &one);
+            }
+            REQUIRE(all.next() <= (expected.empty() ? forever : expected.begin()->first));
+            REQUIRE((all.next() == forever) == expected.empty());
+        }
+    }
+}
+
+}} // namespace base_test

@@ -12,6 +12,13 @@ namespace unit {
 namespace core = redlock::core;
 using lines = std::vector<std::string>;
 
+/// One master.
+inline core::settings checked_each_second() {
+    core::settings rules = settings_for(1);
+    rules.health_check_interval = seconds(1);
+    return rules;
+}
+
 /// One connection, and a record of what it wanted. The test plays the socket and the server.
 struct connection_site : core::connection_events, core::receiver {
     explicit connection_site(core::settings with) : rules(std::move(with)) {
@@ -37,20 +44,6 @@ struct connection_site : core::connection_events, core::receiver {
     void noted(std::size_t, std::string_view) override {}
     void release_notified(std::size_t, std::string_view, std::string_view, time_point) override {}
 
-    /// Begins or repeats an introduction: what `written` returns, and its reply.
-    lines introduction() const {
-        return rules.guarded() ? lines{"INFO", "EVAL look 1 p::epoch"}
-                               : lines{"EVAL return 1 0", "INFO"};
-    }
-    void reply_to_introduction() {
-        if (!rules.guarded()) {
-            hear(server.execute({"EVAL", "return 1", "0"}, now));
-        }
-        hear(server.execute({"INFO"}, now));
-        if (rules.guarded()) {
-            hear("*3\r\n:-1\r\n:0\r\n:0\r\n"); // there is no record
-        }
-    }
     /// The commands in the output, which is taken as written.
     lines written() {
         link.written(link.output().size());

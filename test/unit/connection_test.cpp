@@ -1,4 +1,5 @@
-// Connections on a virtual clock: the introduction, the order of replies, the end.
+// Connections on a virtual clock: the introduction, the order of replies, the end. And what one
+// does by itself: it gives up, tries again, falls silent, and asks after the health of its master.
 
 #include "connection_site.hpp"
 #include "core/bytes/answer.hpp"
@@ -8,6 +9,7 @@ namespace connection_test { namespace {
 
 using namespace redlock::core;
 using redlock::time_point;
+using unit::checked_each_second;
 using unit::connection_site;
 using unit::lines;
 using unit::up_site;
@@ -94,29 +96,17 @@ TEST_CASE("plain: a promoted server is quarantined from the moment that it is fi
     CHECK(it.link.judgement().votes_from == seen + rules.quarantine_time());
     it.now += rules.quarantine_time();
     it.link.introduce_again(it.now);
-    it.reply_to_introduction();
+    it.answer();
     CHECK(it.link.judgement().votes_from <= it.now);
     for (const bool promoted_again : {false, true}) { // at first it forgets that it was
         it.server.former_replication_id = promoted_again ? "ba7" : "";
         it.now += 1s;
         it.link.introduce_again(it.now);
-        it.reply_to_introduction();
+        it.answer();
         seen = it.now;
         CHECK((it.link.judgement().votes_from > it.now) == promoted_again);
     }
     CHECK(it.link.judgement().votes_from == seen + rules.quarantine_time());
-}
-
-TEST_CASE("an invalid INFO takes the connection down") {
-    for (const std::string text : {"+OK\r\n", "$5\r\nhello\r\n", ":1\r\n", "*0\r\n", "$-1\r\n"}) {
-        CAPTURE(text);
-        connection_site it;
-        it.server.replies["INFO"] = text;
-        it.bring_up();
-        CHECK(!it.link.up());
-        CHECK(it.link.refused());
-        CHECK(it.link.why_down().find("not a Redis server") != std::string::npos);
-    }
 }
 
 TEST_CASE("news of a socket that is closed already changes nothing") {
@@ -207,20 +197,6 @@ TEST_CASE("an unsolicited reply takes the connection down") {
     CHECK(it.replies.empty());
 }
 
-TEST_CASE("garbage takes the connection down, and what it owed is unknown") {
-    up_site it;
-    it.send(1);
-    it.send(2);
-    it.hear("+OK\r\ngarbage\r\n");
-    CHECK(!it.link.up());
-    CHECK(it.link.why_down().starts_with("malformed reply"));
-    CHECK(it.replies.size() == 1);
-    CHECK(it.drops == std::vector<std::uint32_t>{2});
-    it.wait(2s);
-    it.introduce();
-    CHECK(it.link.up()); // nothing of the garbage is left
-}
-
 TEST_CASE("a master that lags too far is overloaded") {
     up_site it;
     for (std::size_t i = 0; i < connection::in_flight_max; ++i) {
@@ -298,10 +274,95 @@ TEST_CASE("a replica gets no handshake, whatever the connection before it was ab
     it.server.info_overrides["role"] = "slave";
     it.wait(2s);
     it.link.opened(it.now);
-    it.written();
-    it.reply_to_introduction();
+    it.answer();
     CHECK(it.link.up());
     CHECK(it.written().empty());
+}
+
+TEST_CASE("connecting and introducing must end within connect_timeout") {
+    for (const bool opened : {false, true}) {
+        connection_site it;
+        it.link.start(it.now);
+        CHECK(it.link.next_due() == it.now + 2s);
+        it.wait(1s);
+        if (opened) {
+            it.link.opened(it.now);
+            CHECK(it.link.next_due() == it.now + 1s); // one deadline for both
+        }
+        it.wait(1s - 1ns);
+        CHECK(it.closes == 0);
+        it.wait(1ns);
+        CHECK(it.closes == 1);
+        CHECK(!it.link.refused());
+        CHECK(
+            it.link.why_down().find(opened ? "server replied" : "name resolution")
+            != std::string::npos);
+        CHECK(it.link.counters().disconnects == (opened ? 1U : 0U));
+    }
+}
+
+TEST_CASE("a lost connection is opened again after a delay that grows within its bounds") {
+    connection_site it;
+    it.link.start(it.now);
+    std::chrono::nanoseconds before = 50ms;
+    std::chrono::nanoseconds largest{};
+    for (int i = 1; i <= 60; ++i) {
+        REQUIRE(it.opens == i);
+        it.link.closed("connection refused", it.now);
+        const std::chrono::nanoseconds delay = it.link.next_due() - it.now;
+        REQUIRE(delay >= 50ms);
+        REQUIRE(delay <= std::min<std::chrono::nanoseconds>(2s, 3 * before));
+        before = delay;
+        largest = std::max(largest, delay);
+        it.wait(delay - 1ns);
+        REQUIRE(it.opens == i);
+        it.wait(1ns);
+    }
+    CHECK(largest == 2s);
+    it.introduce();
+    it.link.closed("reset", it.now);
+    CHECK(it.link.next_due() - it.now <= 150ms); // it worked: small again
+}
+
+TEST_CASE("an idle connection is checked with PING, and a busy one is not") {
+    up_site it(checked_each_second());
+    CHECK(it.link.next_due() == it.now + 1s);
+    it.wait(500ms);
+    it.send(1);
+    it.hear("+OK\r\n");
+    it.written();
+    it.wait(999ms);
+    CHECK(it.written().empty());
+    it.wait(1ms);
+    CHECK(it.written() == lines{"PING"});
+    it.wait(1ms);
+    it.hear("+PONG\r\n");
+    CHECK(it.link.up());
+    CHECK(it.replies.size() == 1); // it is not reported
+    CHECK(it.link.next_due() == it.now + 1s);
+}
+
+TEST_CASE("an ineligible master is asked again at each check, and is eligible once it says so") {
+    const lines introduction{"EVAL return 1 0", "INFO"};
+    connection_site it(checked_each_second());
+    it.server.info_overrides["role"] = "slave";
+    it.bring_up();
+    CHECK(it.link.up());
+    CHECK(!it.link.judgement().fit);
+    it.written();
+    it.wait(1s);
+    CHECK(unit::virtual_master::lines_of(it.link.output()) == introduction);
+    it.answer();
+    CHECK(!it.link.judgement().fit);
+    it.wait(1s);
+    CHECK(unit::virtual_master::lines_of(it.link.output()) == introduction);
+    it.server.info_overrides["role"] = "master";
+    const int changes = it.changes;
+    it.answer();
+    CHECK(it.link.judgement().fit);
+    CHECK(it.changes == changes + 1);
+    it.wait(1s);
+    CHECK(it.written() == lines{"PING"});
 }
 
 }} // namespace connection_test

@@ -1,13 +1,13 @@
+#include "connection_site.hpp"
 #include "core/masters/subscriber.hpp"
-#include "virtual_quorum.hpp"
 
 namespace subscriber_test { namespace {
 
 using namespace redlock::core;
 using redlock::time_point;
+using unit::checked_each_second;
+using unit::lines;
 using unit::virtual_master;
-
-using lines = std::vector<std::string>;
 
 std::string bulk(const std::string& text) {
     return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
@@ -24,12 +24,6 @@ const std::string pong = "*2\r\n" + bulk("pong") + bulk("");
 struct harness : connection_events {
     explicit harness(settings with) : rules(std::move(with)) {}
     harness() : harness(checked_each_second()) {}
-
-    static settings checked_each_second() {
-        settings rules = unit::settings_for(1);
-        rules.health_check_interval = 1s;
-        return rules;
-    }
 
     void open(std::size_t) override {}
     void close(std::size_t) override { ++closes; }
@@ -72,7 +66,7 @@ struct up_harness : harness {
 };
 
 TEST_CASE("it logs in and subscribes to everything in one write, and is live then") {
-    settings rules = harness::checked_each_second();
+    settings rules = checked_each_second();
     rules.masters[0] = {"me", "pw", 3, "app"};
     harness it(rules);
     it.link.watch("b", it.now);
@@ -133,7 +127,7 @@ TEST_CASE("a push connection that is not up in time says how far it came") {
 }
 
 TEST_CASE("the words of a refusal hold neither the password nor the lock") {
-    settings rules = harness::checked_each_second();
+    settings rules = checked_each_second();
     rules.masters[0].password = "secret";
     harness it(rules);
     it.link.watch("p:{name}:free", it.now);
