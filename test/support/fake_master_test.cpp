@@ -33,23 +33,6 @@ TEST_CASE("the parser takes requests in any pieces and refuses other input") {
     }
 }
 
-TEST_CASE("a fake master answers as its rules say, as often as they say") {
-    fake_master fake;
-    fake.when("SET", fake_action::reply("-OOM no memory\r\n"), 2);
-    fake.when("CLIENT SETNAME", fake_action::reply("-ERR no\r\n"));
-    resp_client client("127.0.0.1", fake.port());
-    CHECK(client.command({"SET", "k", "v"}) == "(error) OOM no memory");
-    CHECK(client.command({"SET", "k", "v"}) == "(error) OOM no memory");
-    CHECK(fake.keys().empty());
-    CHECK(client.command({"SET", "k", "v"}) == "OK");
-    CHECK(client.command({"CLIENT", "SETNAME", "x"}) == "(error) ERR no");
-    CHECK(client.command({"CLIENT", "ID"}) != "(error) ERR no");
-    fake.clear_rules();
-    CHECK(client.command({"CLIENT", "SETNAME", "x"}) == "OK");
-    CHECK(fake.count("SET") == 3);
-    CHECK(fake.commands().size() == 6);
-}
-
 TEST_CASE("a hanging fake master executes late, or answers late, and asks its rules late") {
     const std::map<std::string, std::string> first{{"a", "1"}};
     fake_master fake;
@@ -73,37 +56,4 @@ TEST_CASE("a hanging fake master executes late, or answers late, and asks its ru
     CHECK(client.available() == 0);
     fake.release_hung();
     CHECK(client.receive(11) == ":1\r\n+PONG\r\n");
-}
-
-TEST_CASE("a fake master executes what a client sent before it went away") {
-    fake_master fake;
-    fake.when("SET", fake_action::hang(), 1);
-    raw_client(fake.port()).send(request_bytes({"SET", "k", "v"}));
-    fake.wait_for_command("SET");
-    fake.release_hung();
-    CHECK(fake.keys().size() == 1);
-}
-
-TEST_CASE("a fake master closes before, in the middle of and after, or at once") {
-    fake_master fake;
-    fake.when("SET", fake_action::close_before_reply(), 1);
-    fake.when("SET", fake_action::execute_then_close(), 1);
-    fake.when("GET", fake_action::close_mid_reply(3), 1);
-    const std::string set = request_bytes({"SET", "k", "v"});
-    const auto reply_to = [&](const std::string& request) {
-        raw_client client(fake.port());
-        client.send(request);
-        return client.receive_all();
-    };
-    CHECK(reply_to(request_bytes({"PING"}) + set) == "+PONG\r\n");
-    CHECK(fake.keys().empty());
-    CHECK(reply_to(set).empty());
-    CHECK(fake.keys().size() == 1);
-    CHECK(reply_to(request_bytes({"GET", "k"})) == "$1\r");
-    raw_client dropped(fake.port());
-    dropped.send(request_bytes({"PING"}));
-    CHECK(dropped.receive(7) == "+PONG\r\n");
-    fake.drop_connections();
-    CHECK(dropped.receive_all().empty());
-    CHECK(fake.connections_accepted() == 4);
 }

@@ -264,11 +264,4 @@ TEST_CASE("the digest of the fenced SET is that of its text") {
     CHECK(fenced_set::sha1 == "56267f8927a83f34a558135b6c0a478c881d22ef");
 }
 
-TEST_CASE("the fenced SET checks, by the text that other scripts can use, before it writes") {
-    const std::size_t check = fenced_set::script.find(fence_check);
-    REQUIRE(check != std::string_view::npos);
-    CHECK(fenced_set::script.substr(0, check).find("redis.call") == std::string_view::npos);
-    CHECK(fence_check.ends_with('\n')); // what is appended begins a line
-}
-
 }} // namespace fenced_test

@@ -6,7 +6,6 @@
 #include "virtual_world.hpp"
 
 #include <redlock/testing.hpp>
-#include <redlock/with_lock.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -22,76 +21,23 @@ namespace testing_kit_test { namespace {
 using namespace redlock;
 using testing::virtual_quorum;
 
-lock take(virtual_quorum& quorum, lock_manager& manager, acquire_options options = {}) {
-    std::optional<std::pair<error_code, lock>> result;
-    manager.async_acquire(
-        "r", options, [&](error_code error, lock held) { result.emplace(error, std::move(held)); });
-    REQUIRE(quorum.advance_until([&] { return result.has_value(); }));
-    INFO(result->first.message());
-    REQUIRE(!result->first);
-    return std::move(result->second);
-}
-
-struct watch {
-    bool ended = false;
-    error_code error;
-    loss_reason reason = loss_reason::none;
-    time_point at;
-};
-
-std::shared_ptr<watch> watch_loss(virtual_quorum& quorum, lock& held) {
-    auto seen = std::make_shared<watch>();
-    held.async_wait_lost([seen, &quorum](error_code error, loss_reason reason) {
-        *seen = {true, error, reason, quorum.now()};
-    });
-    return seen;
-}
-
-TEST_CASE("virtual time: a lock is held, renewed and released without waiting") {
-    virtual_quorum quorum;
-    lock held = take(quorum, quorum.manager());
-    CHECK(quorum.keys_of("r") == 3);
-    quorum.advance(1h);
-    CHECK(held.held());
-    CHECK(held.remaining() > 6s);
-    CHECK(held.deadline() > quorum.now());
-    std::optional<release_result> result;
-    held.async_release([&](error_code, release_result how) { result = how; });
-    CHECK(!held.held());
-    REQUIRE(quorum.advance_until([&] { return result.has_value(); }));
-    CHECK(*result == release_result::released);
-    CHECK(quorum.keys_of("r") == 0);
-}
-
 TEST_CASE("virtual time: the same test sees the same moments") {
     const auto run = [] {
         virtual_quorum quorum(5);
-        lock held = take(quorum, quorum.manager(), {.ttl = 3s});
+        lock held;
+        std::optional<std::pair<time_point, loss_reason>> lost;
+        quorum.manager().async_acquire(
+            "r", {.ttl = 3s}, [&](error_code, lock taken) { held = std::move(taken); });
+        REQUIRE(quorum.advance_until([&] { return held.held(); }));
         quorum.master(1).hang();
         quorum.master(2).kill();
         quorum.advance(20s);
         quorum.occupy("r", 10s);
-        const auto seen = watch_loss(quorum, held);
-        REQUIRE(quorum.advance_until([&] { return seen->ended; }));
-        return std::pair(seen->at, seen->reason);
+        held.async_wait_lost([&](error_code, loss_reason why) { lost.emplace(quorum.now(), why); });
+        REQUIRE(quorum.advance_until([&] { return lost.has_value(); }));
+        return *lost;
     };
     CHECK(run() == run());
-}
-
-TEST_CASE("virtual time: a lock is lost when a majority is down, before the lease ends") {
-    virtual_quorum quorum;
-    lock held = take(quorum, quorum.manager(), {.ttl = 3s, .stop_margin = 500ms});
-    const auto seen = watch_loss(quorum, held);
-    quorum.master(0).kill();
-    quorum.advance(1min);
-    CHECK(held.held()); // the others are a majority
-    quorum.master(1).hang();
-    const time_point last = held.deadline();
-    REQUIRE(quorum.advance_until([&] { return seen->ended; }));
-    CHECK(seen->reason == loss_reason::majority_unreachable);
-    CHECK(seen->at >= last - 500ms);
-    CHECK(seen->at <= held.deadline() - 500ms);
-    CHECK(!held.held());
 }
 
 TEST_CASE("virtual time: a master that may have forgotten does not vote") {
@@ -251,37 +197,6 @@ TEST_CASE("virtual time: blocking calls advance it, and a lock is lost before it
     });
     quorum.advance(1s);
     CHECK(refused == errc::would_deadlock);
-}
-
-TEST_CASE("virtual time: work under a slot knows its number, and loses it with the lease") {
-    virtual_quorum quorum;
-    lock_manager& manager = quorum.manager();
-    std::vector<std::size_t> numbers;
-    std::vector<error_code> ends;
-    const locked_work work = [&](lock& mine) -> boost::asio::awaitable<void> {
-        numbers.push_back(mine.slot());
-        co_await quorum.async_sleep(1h, boost::asio::use_awaitable);
-    };
-    for (int i = 0; i < 2; ++i) {
-        async_with_lock(manager, slots("p", 2), work, [&](std::exception_ptr thrown) {
-            try {
-                std::rethrow_exception(thrown);
-            } catch (const boost::system::system_error& error) {
-                ends.push_back(error.code());
-            }
-        });
-    }
-    REQUIRE(quorum.advance_until([&] { return numbers.size() == 2; }));
-    CHECK(numbers[0] + numbers[1] == 1);
-    std::optional<lock_status> status;
-    manager.async_query(slots("p", 2), [&](error_code, lock_status found) { status = found; });
-    REQUIRE(quorum.advance_until([&] { return status.has_value(); }));
-    CHECK(status->state == lock_state::held);
-    quorum.master(0).kill();
-    quorum.master(1).kill();
-    REQUIRE(quorum.advance_until([&] { return ends.size() == 2; }));
-    CHECK(ends[0] == condition::lost);
-    CHECK(ends[1] == condition::lost);
 }
 
 TEST_CASE("virtual time: a secret of one's own, and the default options") {
