@@ -1,5 +1,7 @@
 #include "virtual_quorum.hpp"
 
+#include <catch2/generators/catch_generators.hpp>
+
 namespace acquire_test { namespace {
 
 using namespace unit;
@@ -38,7 +40,9 @@ TEST_CASE("a lock that is free is acquired on every master, with one token") {
 
 TEST_CASE("an acquire is answered at the deciding vote") {
     started_quorum it(5);
-    it.delay_each_more(10ms);
+    for (std::size_t i = 0; i < 5; ++i) {
+        it.paths[i].back = milliseconds(10 * (i + 1));
+    }
     const redlock::time_point began = it.now();
     const answer got = it.acquire_now(once());
     CHECK(got.won);
@@ -146,9 +150,6 @@ TEST_CASE("a rollback goes to every master that was asked, after the SET, before
     CHECK(it.tokens.size() >= 3);
     CHECK(it.answered(name).attempts == it.tokens.size());
     CHECK(std::set<std::string>(it.tokens.begin(), it.tokens.end()).size() == it.tokens.size());
-    const auto asked = [](const virtual_master& server) {
-        return static_cast<std::size_t>(server.count("SET"));
-    };
     std::size_t arbiters = 0;
     for (const virtual_master& server : it.masters) {
         std::vector<std::string> expected;
@@ -166,8 +167,8 @@ TEST_CASE("a rollback goes to every master that was asked, after the SET, before
             }
         }
         CHECK(got == expected);
-        CHECK(asked(server) >= 2);
-        arbiters += asked(server) == it.tokens.size() ? 1U : 0U;
+        CHECK(server.count("SET") >= 2);
+        arbiters += server.count("SET") == it.tokens.size() ? 1U : 0U;
     }
     CHECK(arbiters == 1);
     CHECK(it.idle());
@@ -234,17 +235,12 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow repl
     rules.master_timeout = 10s;
     started_quorum it(rules);
     acquire_options brief = once();
-    SECTION("it hangs, and the wait is long enough for an answer") {
+    SECTION("it hangs, and the wait is long enough for an answer, also after another one") {
         it.paths[0].hung = it.paths[1].hung = true;
-        brief.wait = 100ms;
-        const answer got = it.acquire_now(brief);
-        CHECK(got.why == errc::no_quorum);
-        CHECK(got.votes == std::vector<vote>{vote::pending, vote::pending, vote::granted});
-    }
-    SECTION("also for those that queue after it") {
-        it.paths[0].hung = it.paths[1].hung = true;
-        brief.wait = 10s;
-        it.acquire(brief);
+        if (GENERATE(false, true)) {
+            brief.wait = 10s;
+            it.acquire(brief);
+        }
         brief.wait = 100ms;
         const answer got = it.acquire_now(brief);
         CHECK(got.why == errc::no_quorum);

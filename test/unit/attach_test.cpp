@@ -25,28 +25,7 @@ void put_everywhere(virtual_quorum& q, nanoseconds left) {
 }
 
 answer attach(virtual_quorum& q, const acquire_options& options, const std::string& token = mine) {
-    const std::uint64_t cookie = q.attach(options, token);
-    q.awaited(cookie);
-    return q.answered(cookie);
-}
-
-TEST_CASE("an attach is answered at the deciding vote") {
-    started_quorum q(3);
-    for (std::size_t i = 0; i < 3; ++i) {
-        put(q, i, mine, 5s);
-        q.masters[i].know(core::compare_and_extend_each);
-        q.paths[i].back = milliseconds(10 * (i + 1));
-    }
-    q.masters[1].data.clear();
-    const time_point began = q.now();
-    const answer got = attach(q, once());
-    REQUIRE(got.won);
-    CHECK(got.at == began + 30ms);
-    q.masters[2].data.clear();
-    const time_point again = q.now();
-    const answer lost = attach(q, once());
-    CHECK(lost.why == errc::lost);
-    CHECK(lost.at == again + 30ms);
+    return q.awaited(q.attach(options, token));
 }
 
 TEST_CASE("a master that lags too far is not asked to keep a lock") {
@@ -112,16 +91,6 @@ TEST_CASE("a cancelled attach claims nothing, and leaves the lock to its owner")
     CHECK(q.has_key());
 }
 
-TEST_CASE("an attach before the start, or after the end, says so") {
-    virtual_quorum q(1);
-    const std::uint64_t early = q.attach(once(), mine);
-    CHECK(q.answered(early).why == errc::not_running);
-    q.start();
-    q.close(1s);
-    const std::uint64_t late = q.attach(once(), mine);
-    CHECK(q.answered(late).why == errc::closed);
-}
-
 const std::string fence = "p:{r}:fence";
 
 TEST_CASE("a lock that is handed on has a fencing token beyond all that its majority knows") {
@@ -137,27 +106,6 @@ TEST_CASE("a lock that is handed on has a fencing token beyond all that its majo
     CHECK(q.masters[1].value_of(fence, q.now()) == "10");
     CHECK(q.asked("EVAL raise") == 2); // which reads them
     CHECK(q.asked("EVALSHA raise") == 2);
-}
-
-TEST_CASE("a lock whose key a master may have forgotten is neither claimed nor removed") {
-    started_quorum q(guarded_settings_for(3));
-    put(q, 0, mine, 5s);
-    q.masters[2].drop("p::epoch");
-    const answer got = attach(q, once());
-    CHECK(got.why == errc::no_quorum);
-    CHECK(got.votes[1] == vote::absent);
-    CHECK(got.votes[2] == vote::quarantined);
-    CHECK(q.engine.count().pending_removals == 0);
-    CHECK(q.masters[0].value_of(q.key(), q.now()) == mine);
-}
-
-TEST_CASE("a lock without a counter has no fencing token to go on from") {
-    started_quorum q(guarded_settings_for(3));
-    put_everywhere(q, 5s);
-    const answer got = attach(q, fenced());
-    CHECK(got.why == errc::no_quorum);
-    CHECK(got.votes[0] == vote::error);
-    CHECK(q.asked("EVALSHA raise") == 0);
 }
 
 }} // namespace attach_test

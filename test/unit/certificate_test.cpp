@@ -1,6 +1,5 @@
 // Native acquires of the guarded protocol: SETs, and the certificate that follows them.
 
-#include "core/bytes/keys.hpp"
 #include "waiters.hpp"
 
 #include <catch2/generators/catch_generators.hpp>
@@ -21,9 +20,7 @@ core::settings quarantining() {
 struct certified_quorum : virtual_quorum {
     explicit certified_quorum(core::settings rules = quarantining())
         : virtual_quorum(std::move(rules)) {
-        for (virtual_master& one : masters) {
-            one.put(record_key, core::record_of_new_server(one.run_id));
-        }
+        put_records();
         start();
         for (virtual_master& one : masters) {
             one.seen.clear();

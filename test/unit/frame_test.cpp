@@ -36,12 +36,6 @@ struct frames_site {
             false,
             one.now);
     }
-    void add_all(const std::vector<wanted>& all) {
-        for (const wanted& one : all) {
-            add(one);
-        }
-    }
-
     // The frames of this turn, as copies.
     std::vector<frame> flush() {
         std::vector<frame> sent;
@@ -94,12 +88,10 @@ TEST_CASE("locks are refused together only if they would be at nearly the same t
     CHECK(joined({800ms, 801ms}, 900ms) == calls{{1}, {2}});
 
     frames_site it;
-    it.add_all({
-        {.number = 1, .by = at(800ms)},
-        {.number = 2, .by = forever},
-        {.number = 3, .by = at(900ms)},
-        {.number = 4, .by = forever},
-    });
+    it.add({.number = 1, .by = at(800ms)});
+    it.add({.number = 2, .by = forever});
+    it.add({.number = 3, .by = at(900ms)});
+    it.add({.number = 4, .by = forever});
     const std::vector<frame> sent = it.flush();
     REQUIRE(sent.size() == 2);
     CHECK(frames_site::locks_of(sent[0]) == std::vector<std::uint32_t>{1, 3});

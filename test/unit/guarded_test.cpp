@@ -1,7 +1,6 @@
 // The engine in the guarded protocol: counters and their raises, quarantined masters, healed keys.
 
 #include "core/bytes/guarded_scripts.hpp"
-#include "core/bytes/keys.hpp"
 #include "waiters.hpp"
 
 #include <catch2/generators/catch_generators.hpp>
@@ -16,20 +15,10 @@ const std::string fence = "p:{r}:fence";
 
 // Its masters have lost nothing. Not started.
 struct guarded_quorum : virtual_quorum {
-    explicit guarded_quorum(
-        std::size_t count, milliseconds handoff_time = 0ms, milliseconds master_timeout = 100ms)
-        : virtual_quorum(rules_for(count, handoff_time, master_timeout)) {
-        for (virtual_master& one : masters) {
-            one.put(record_key, core::record_of_new_server(one.run_id));
-        }
+    explicit guarded_quorum(core::settings rules) : virtual_quorum(std::move(rules)) {
+        put_records();
     }
-    static core::settings
-    rules_for(std::size_t count, milliseconds handoff_time, milliseconds master_timeout) {
-        core::settings rules = guarded_settings_for(count);
-        rules.local_handoff_time = handoff_time;
-        rules.master_timeout = master_timeout;
-        return rules;
-    }
+    explicit guarded_quorum(std::size_t count) : guarded_quorum(guarded_settings_for(count)) {}
     // Begins a quarantine of a minute: that master may have lost its data.
     void quarantine(std::size_t master) {
         virtual_master& one = masters[master];
@@ -64,23 +53,6 @@ TEST_CASE("a master that says that it is quarantined does not vote, and is asked
     CHECK(q.engine.examine(q.now()).admitted == 3);
 }
 
-TEST_CASE("an attempt goes on no longer where there is no counter to raise") {
-    guarded_quorum q(3);
-    q.masters[0].put(fence, "7");
-    q.masters[1].put(fence, "9");
-    q.start();
-    q.paths[1].back = 5ms;
-    q.paths[2].hung = true;
-    const redlock::time_point began = q.now();
-    const std::uint64_t name = q.acquire(fenced());
-    q.run_for(2ms); // 0 has granted it with a smaller one, and goes away
-    q.cut_off(0);
-    CHECK(q.awaited(name).why == errc::no_quorum);
-    CHECK(q.answered(name).at == began + 100ms);
-    CHECK(q.asked("EVAL raise") == 0);
-    CHECK(q.engine.count().raised == 0);
-}
-
 TEST_CASE("the owner of the lock is reported with what is left of the lease") {
     guarded_quorum q(3);
     q.start();
@@ -97,7 +69,7 @@ TEST_CASE("the owner of the lock is reported with what is left of the lease") {
 }
 
 TEST_CASE("the reply to the raise of one handoff does not count for that of the next") {
-    guarded_quorum q(3, 1h);
+    guarded_quorum q(guarded(rules_with(3, 1h, false)));
     q.start();
     const answer first = q.acquire_now(fenced());
     const std::uint64_t second = q.acquire(fenced_waiting());
@@ -116,7 +88,7 @@ TEST_CASE("the reply to the raise of one handoff does not count for that of the 
 }
 
 TEST_CASE("an extension whose script is missing is not sent again once the lease was handed off") {
-    guarded_quorum q(3, 1h);
+    guarded_quorum q(guarded(rules_with(3, 1h, false)));
     q.start();
     const answer first = q.acquire_now(fenced());
     q.extend(first, 10s);
@@ -155,9 +127,7 @@ TEST_CASE("a quarantined master is asked to extend, never to heal, and not intro
     q.masters[2].forget();
     q.quarantine(2);
     for (int i = 0; i < 5; ++i) {
-        q.extend(got, 10s, 10ms);
-        REQUIRE(q.extensions_of(got).size() == i + 1U);
-        CHECK(!q.extensions_of(got)[i]);
+        CHECK(!q.extend_now(got, 10s));
     }
     CHECK(q.sent(2, "extend") == 5);
     CHECK(q.sent(2, "heal") == 0);
@@ -214,7 +184,9 @@ TEST_CASE("what the server's words do not say of the way out is added to them") 
 }
 
 TEST_CASE("a stray acquire is waited for until its time is over, and then removed once more") {
-    guarded_quorum q(3, 0ms, 1s);
+    core::settings rules = guarded_settings_for(3);
+    rules.master_timeout = 1s;
+    guarded_quorum q(rules);
     q.start();
     bool broke = false;
     q.masters[1].when = [&](const arguments& words) {
@@ -270,8 +242,7 @@ TEST_CASE("a debt lasts for as long as the key can, whichever command may have s
     if (heals) {
         q.run_for(1s);
         executed_by = q.now() + usable(10s); // the new deadline
-        q.extend(got, 10s, 10ms);
-        REQUIRE(q.extensions_of(got).size() == 1);
+        q.extend_now(got, 10s);
     }
     REQUIRE(!q.connected(2));
     CHECK(q.release_now(got) == release_result::released);

@@ -1,5 +1,6 @@
 // What becomes of a lost lease's keys: they stay until its holder has let go, or until the last
-// deadline that it was ever shown has passed.
+// deadline that it was ever shown has passed. And removals that are sent once more,
+// and the end of all: close.
 
 #include "waiters.hpp"
 
@@ -130,21 +131,6 @@ TEST_CASE("closing takes no lock away: what is not let go stays until its ttl") 
     CHECK(keys_of(it, kept) == 3);
 }
 
-TEST_CASE("closing ends as soon as all have let go") {
-    started_quorum it(3);
-    const answer one = it.acquire_now(renewed());
-    const answer other = it.acquire_now(renewed(), "other");
-    it.close(20ms);
-    it.release(one, 20ms);
-    CHECK(!it.engine.closed_down());
-    it.engine.abandon(other.lease);
-    it.run_for(5ms);
-    CHECK(it.engine.closed_down());
-    CHECK(!it.has_key());
-    CHECK(it.has_key("other"));
-    CHECK(it.engine.next_due() == redlock::core::forever);
-}
-
 TEST_CASE(
     "a lock that is let go after held() has turned false, and before its timer, is late as well") {
     quorum_with_lock it(3);
@@ -212,6 +198,152 @@ TEST_CASE("a release in a queue is not late while the masters reply to those bef
         CHECK(
             all.results(release_result::released) + all.results(release_result::uncertain) == 900);
     }
+}
+
+TEST_CASE("a removal that was lost with its connection is paid when the master is back") {
+    for (const mishap what : {mishap::break_before, mishap::break_after}) {
+        quorum_with_lock one(3, once(), 10ms);
+        one.masters[1].when = [what](const arguments& words) {
+            return words[0].starts_with("EVAL") ? what : mishap::none;
+        };
+        CHECK(one.release_now(one.got) == release_result::released);
+        one.run_for(5ms);
+        CHECK(one.engine.count().pending_removals == 1);
+        one.masters[1].when = nullptr;
+        one.run_for(300ms);
+        CHECK(!one.has_key());
+        CHECK(one.idle());
+        CHECK(one.engine.count().removals_repeated == 1);
+    }
+}
+
+// The SET is in flight when its connection breaks; the server executes it after the removal that
+// comes on the next connection.
+TEST_CASE("a removal that finds nothing is repeated while a stray SET may still be executed") {
+    started_quorum it(3);
+    bool broke = false;
+    it.masters[1].when = [&broke](const arguments& words) {
+        return words[0] == "SET" && !std::exchange(broke, true) ? mishap::break_before
+                                                                : mishap::none;
+    };
+    const redlock::time_point began = it.now();
+    const answer got = it.take(once());
+    REQUIRE(it.run_while_not([&] { return it.engine.ready() && it.connected(1); }));
+    it.run_for(10ms);
+    CHECK(it.release_now(got) == release_result::released);
+    CHECK(it.masters[1].count("EVAL remove") == 1);
+    CHECK(it.engine.count().pending_removals == 0); // it is not waited for
+    it.masters[1].put(it.key(), got.token, it.now() + 10s);
+    it.run_until(began + 10s + 102ms - 1ns);
+    CHECK(it.masters[1].value_of(it.key(), it.now()) == got.token);
+    it.run_for(10ms);
+    CHECK(!it.has_key());
+    CHECK(it.idle());
+}
+
+TEST_CASE("each master gets the removal in the variant that it knows") {
+    virtual_quorum it(3);
+    it.paths[1].reachable = it.paths[2].reachable = false;
+    it.masters[0].know(redlock::core::guarded_release);
+    it.start();
+    for (const std::size_t away : {2U, 1U}) { // first 0 and 1 learn the script, then 2
+        it.paths[1].reachable = it.paths[2].reachable = true;
+        it.cut_off(away, 3s);
+        const answer got = it.take(once());
+        CHECK(it.release_now(got) == release_result::released);
+    }
+    CHECK(it.masters[2].count("EVAL remove") == 1);
+    CHECK(it.masters[0].count("EVAL remove") == 1);
+    CHECK(it.masters[0].count("EVALSHA remove") == 1);
+}
+
+TEST_CASE("close tells holders and waiters, and is done when all is let go and answered") {
+    started_quorum it(3);
+    const answer lock = it.acquire_now(renewed(), "held");
+    const answer passed = it.acquire_now(renewed(), "passed on");
+    it.masters[0].put(it.key(), "somebody");
+    it.masters[1].put(it.key(), "somebody");
+    const std::uint64_t waiting = it.acquire(patient(), 5ms);
+    it.extend(lock, 10s);
+    const redlock::time_point began = it.now();
+    it.close();
+    CHECK(it.engine.closing());
+    it.close();
+    CHECK(it.lost_at(lock) == began);
+    CHECK(it.lost_by(lock) == loss_reason::closed);
+    CHECK(it.extensions_of(lock) == errors{errc::closed});
+    it.release(lock, 20ms);
+    CHECK(!it.engine.closed_down());
+    it.engine.abandon(passed.lease);
+    it.run_for(5ms);
+    CHECK(it.engine.closed_down());
+    CHECK(it.closings == 1);
+    CHECK(it.has_key("passed on"));
+    CHECK(it.answered(waiting).why == errc::closed);
+    CHECK(it.removed_as(lock) == release_result::expired);
+    CHECK(!it.masters[2].value_of(it.key("held"), it.now()));
+    CHECK(!it.masters[2].value_of(it.key(), it.now()));
+    CHECK(it.engine.next_due() == redlock::core::forever);
+    CHECK(it.engine.count().held == 0);
+    CHECK(it.engine.count().waiting == 0);
+    for (std::size_t link = 0; link < it.paths.size(); ++link) {
+        CHECK(!it.connected(link));
+    }
+}
+
+TEST_CASE("close is bounded by master_timeout") {
+    started_quorum it(3);
+    const answer lock = it.acquire_now(once());
+    it.paths[0].hung = it.paths[1].hung = true;
+    const redlock::time_point began = it.now();
+    it.close();
+    it.run_until(began + 100ms - 1ns);
+    CHECK(!it.engine.closed_down());
+    it.run_for(1ns);
+    CHECK(it.engine.closed_down());
+    CHECK(it.closings == 1);
+    CHECK(it.removed_as(lock) == release_result::uncertain);
+    CHECK(it.engine.next_due() == redlock::core::forever);
+}
+
+TEST_CASE("close ends an acquire in the middle of an attempt and undoes it") {
+    started_quorum it(3);
+    it.delay_replies(20ms);
+    const std::uint64_t name = it.acquire(once(), 5ms);
+    it.close(60ms);
+    CHECK(it.answered(name).why == errc::closed);
+    CHECK(it.engine.closed_down());
+    CHECK(!it.has_key());
+}
+
+TEST_CASE("close undoes nothing twice of an acquire that pauses") {
+    started_quorum it(3);
+    it.hold_everywhere();
+    for (virtual_master& server : it.masters) {
+        server.know(redlock::core::guarded_release);
+    }
+    const std::uint64_t name = it.acquire(patient(10s));
+    it.paths[2].back = 20ms;
+    it.run_while_not([&] { return it.masters[0].count("EVAL remove") == 1; });
+    it.close(); // the rollback is under way
+    it.run_for(200ms);
+    CHECK(it.answered(name).why == errc::closed);
+    CHECK(it.closings == 1);
+    for (const virtual_master& server : it.masters) {
+        CHECK(server.count("EVAL") == server.count("SET"));
+    }
+}
+
+TEST_CASE("a failed acquire completes at the end of the closing at the latest") {
+    started_quorum it(3);
+    it.paths[2].takes_bytes = false;
+    const std::uint64_t name = it.acquire(patient(), 100us);
+    it.cancel(name, 10ms);
+    it.close();
+    CHECK(it.answer_to(name) == nullptr);
+    it.engine.cancel({}, it.now() + 1h); // an event that comes before the timers that are due
+    CHECK(it.closings == 1);
+    CHECK(it.answer_to(name) != nullptr);
 }
 
 }} // namespace letting_go_test

@@ -16,7 +16,7 @@ namespace core = redlock::core;
 // names.
 struct held_quorum : started_quorum {
     explicit held_quorum(std::size_t count, const std::vector<std::string>& others = {})
-        : started_quorum(rules(count)) {
+        : started_quorum(guarded(rules_with(count, 0ms, true))) {
         for (const std::string& name : others) {
             held.push_back(key(name));
         }
@@ -25,13 +25,6 @@ struct held_quorum : started_quorum {
                 server.put(one, "somebody", now() + 1h);
             }
         }
-    }
-
-    static core::settings rules(std::size_t count) {
-        core::settings rules = rules_with(count, 0ms, true);
-        rules.protocol = redlock::protocol::guarded;
-        rules.record_key = "p::epoch";
-        return rules;
     }
 
     // Everywhere but on that master.
@@ -71,13 +64,15 @@ struct held_quorum : started_quorum {
 const std::array<milliseconds, 12> moments{
     0ms, 50ms, 170ms, 290ms, 410ms, 600ms, 750ms, 900ms, 1'100ms, 1'400ms, 1'700ms, 1'950ms};
 
-TEST_CASE("a free lock is found within 2 s though nobody tells of it") {
+TEST_CASE("a free lock, or slot, is found within 2 s though nobody tells of it") {
     const milliseconds moment = GENERATE(from_range(moments));
+    using enum core::lock_form;
     const auto form =
-        GENERATE(core::lock_form::exclusive, core::lock_form::all, core::lock_form::shared);
+        GENERATE(as<std::optional<core::lock_form>>{}, exclusive, all, shared, std::nullopt);
     const std::size_t masters = GENERATE(1U, 3U, 5U);
     held_quorum q(masters);
-    const std::uint64_t waiter = q.acquire_form(form, waiting(), "r");
+    const std::uint64_t waiter =
+        form ? q.acquire_form(*form, waiting(), "r") : q.acquire_slot(waiting(), 2);
     q.run_for(3s + moment);
     REQUIRE(q.answer_to(waiter) == nullptr);
     REQUIRE(q.engine.count().notification_connections == masters);
@@ -105,15 +100,6 @@ TEST_CASE("a free lock is found within 2 s though the master that is asked first
         }
         CHECK(q.time_to_win(waiter) < 2s);
     }
-}
-
-TEST_CASE("a free slot is found within 2 s though nobody tells of it") {
-    const milliseconds moment = GENERATE(from_range(moments));
-    held_quorum q(3);
-    const std::uint64_t waiter = q.acquire_slot(waiting(), 2, 3s + moment);
-    REQUIRE(q.answer_to(waiter) == nullptr);
-    q.release();
-    CHECK(q.time_to_win(waiter) < 2s);
 }
 
 TEST_CASE("a lock that is held costs a waiter little") {

@@ -1,6 +1,5 @@
 // Pushes on a virtual clock: their effect on waiters, and the part of the arbiter.
 
-#include "core/bytes/keys.hpp"
 #include "waiters.hpp"
 
 #include <catch2/generators/catch_generators.hpp>
@@ -11,10 +10,9 @@ using namespace unit;
 namespace core = redlock::core;
 
 // A waiter that has asked, subscribed, and asked the arbiter once more; polling does not disturb.
-// If it is not `alone`, another process was faster after a release.
+// Another process was faster after a release.
 struct waiting_quorum : virtual_quorum {
-    explicit waiting_quorum(std::size_t n, bool alone = false)
-        : virtual_quorum(rules_without_polling(n)) {
+    explicit waiting_quorum(std::size_t n) : virtual_quorum(rules_without_polling(n)) {
         start();
         hold_everywhere();
         name = acquire(waiting());
@@ -23,9 +21,7 @@ struct waiting_quorum : virtual_quorum {
             ++first;
         }
         REQUIRE(first < n);
-        if (!alone) {
-            push_everywhere(channel, "release-zero");
-        }
+        push_everywhere(channel, "release-zero");
         run_for(50ms);
     }
     /// That release is announced by that master.
@@ -79,25 +75,6 @@ TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
         it.masters[it.first].replies["SET"] = "-OOM command not allowed\r\n";
         it.tell(it.first, "release-one", 50ms);
         CHECK(it.answered(it.name).won);
-    }
-}
-
-TEST_CASE("a push of any one master brings an attempt, at the arbiter") {
-    waiting_quorum it(5);
-    it.tell(it.first == 0 ? 1 : 0, "release-one", 50ms);
-    CHECK(it.masters[it.first].count("SET") == 4);
-    CHECK(it.asked() == 11 + 1);
-    it.free_everywhere();
-    it.tell(it.first == 0 ? 1 : 0, "release-two", 50ms);
-    CHECK(it.answered(it.name).won);
-}
-
-TEST_CASE("a waiter that was not the fastest asks the arbiter first from then on") {
-    waiting_quorum it(5, true);
-    for (int round = 1; round <= 2; ++round) {
-        it.push_everywhere(channel, "release-" + std::to_string(round));
-        it.run_for(50ms);
-        CHECK(it.asked() == static_cast<std::size_t>(round == 1 ? 6 + 5 : 6 + 5 + 1));
     }
 }
 
@@ -201,23 +178,15 @@ TEST_CASE("a channel is left when neither a waiter nor a listener is there any m
 
 // Masters that count on how many of them a release is published.
 struct published_quorum : virtual_quorum {
-    explicit published_quorum(bool guarded) : virtual_quorum(rules(guarded)) {
+    explicit published_quorum(core::settings rules) : virtual_quorum(std::move(rules)) {
+        put_records();
         for (virtual_master& one : masters) {
-            one.put("p::epoch", core::record_of_new_server(one.run_id));
             one.tell = [this](std::string_view, std::string_view) {
                 ++published;
                 return listening;
             };
         }
         start();
-    }
-    static core::settings rules(bool guarded) {
-        core::settings out = rules_with(5, 0ms, true);
-        if (guarded) {
-            out.protocol = redlock::protocol::guarded;
-            out.record_key = "p::epoch";
-        }
-        return out;
     }
 
     // On how many masters the release of a lock was published.
@@ -236,7 +205,8 @@ struct published_quorum : virtual_quorum {
 };
 
 TEST_CASE("a release is published everywhere until the arbiter finds that nobody listens") {
-    published_quorum q(GENERATE(false, true));
+    const core::settings plain = rules_with(5, 0ms, true);
+    published_quorum q(GENERATE(false, true) ? guarded(plain) : plain);
     CHECK(q.releases() == 5);
     CHECK(q.releases() == 1);
     CHECK(q.releases() == 1);

@@ -26,9 +26,9 @@ struct served_quorum {
         : it(rules_for(masters, max_ttl, std::move(members))) {
         for (virtual_master& one : it.masters) {
             one.ahead = std::chrono::microseconds(date);
-            if (new_servers) {
-                one.data.put(record_key).value = core::record_of_new_server(one.run_id);
-            }
+        }
+        if (new_servers) {
+            it.put_records();
         }
     }
 

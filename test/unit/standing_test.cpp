@@ -260,7 +260,7 @@ TEST_CASE("a server that refuses scripts does not vote, and health says what to 
     rules.quarantine = false;
     virtual_quorum it(rules);
     it.masters[0].forbidden = {"EVAL"};
-    it.masters[1].unknown = {"EVAL", "EVALSHA"};
+    it.masters[1].replies["EVALSHA"] = "-ERR unknown command 'EVAL', with args\r\n";
     it.start();
     const health found = it.engine.examine(it.now());
     CHECK(found.admitted == 1);

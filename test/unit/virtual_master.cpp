@@ -90,10 +90,6 @@ std::string virtual_master::execute(const arguments& words, time_point now) {
 
 memory::answer virtual_master::reply_to(const arguments& words, time_point now) {
     const std::string& name = words.at(0);
-    if (unknown.contains(name)) {
-        return memory::answer::error(
-            "ERR unknown command '" + name + "', with args beginning with: ");
-    }
     if (forbidden.contains(name)) {
         return memory::answer::error(
             "NOPERM this user has no permissions to run the '" + name + "' command");

@@ -32,7 +32,6 @@ struct virtual_master : memory::server {
     /// How far its clock is ahead of the test's.
     std::chrono::microseconds ahead{0};
 
-    std::set<std::string> unknown;   // commands that it does not know
     std::set<std::string> forbidden; // commands that the user may not say
     /// A reply in place of the ordinary one, without execution. First word in upper case.
     std::map<std::string, std::string> replies;

@@ -1,11 +1,12 @@
 #include "virtual_quorum.hpp"
 
+#include "core/bytes/keys.hpp"
+
 namespace unit {
 
 namespace core = redlock::core;
 
-core::settings guarded_settings_for(std::size_t masters) {
-    core::settings rules = settings_for(masters);
+core::settings guarded(core::settings rules) {
     rules.protocol = redlock::protocol::guarded;
     rules.record_key = "p::epoch";
     return rules;
@@ -203,6 +204,12 @@ void virtual_quorum::restart(std::size_t master, const std::string& run_id, nano
     disconnect(master, then);
 }
 
+void virtual_quorum::put_records() {
+    for (virtual_master& server : masters) {
+        server.put("p::epoch", core::record_of_new_server(server.run_id));
+    }
+}
+
 void virtual_quorum::open(std::size_t link) {
     links_[link] = {.id = connections_++};
     at(now_, [this, link, id = links_[link].id] {
@@ -284,18 +291,6 @@ const answer* virtual_quorum::answer_to(std::uint64_t cookie) const {
     return found == answers_.end() ? nullptr : &found->second;
 }
 
-namespace {
-
-std::vector<vote> votes_in(const core::ballots& all) {
-    std::vector<vote> votes;
-    for (const core::ballot& one : all.of) {
-        votes.push_back(one.said);
-    }
-    return votes;
-}
-
-} // namespace
-
 const virtual_quorum::history& virtual_quorum::of(const answer& lease) const {
     static const history none;
     const auto found = histories_.find({lease.lease.index, lease.lease.generation});
@@ -313,7 +308,9 @@ void virtual_quorum::answered(const core::acquire_call& done, answer what) {
     what.at = now_;
     what.key = done.key;
     what.attempts = done.attempts;
-    what.votes = votes_in(what.ballots);
+    for (const core::ballot& one : what.ballots.of) {
+        what.votes.push_back(one.said);
+    }
     if (!answers_.emplace(done.cookie, std::move(what)).second) {
         throw std::runtime_error("an acquire was answered twice");
     }

@@ -43,6 +43,16 @@ struct site {
         return {rules, now, round_trip, arbiter, notified, true, held_until, rules.quorum()};
     }
 
+    time_point hear(std::size_t master, std::string_view release, bool granted = false) {
+        return queue.notified(master, release, granted, view());
+    }
+    time_point release(std::string_view name, time_point since, time_point others_until = never) {
+        return queue.released(name, since, others_until, view());
+    }
+    std::optional<time_point> fail(bool full, std::size_t granted, const ballots& votes) {
+        return queue.failed(full, granted, votes, view(), random);
+    }
+
     /// The smallest and the largest of what is drawn.
     template <typename F>
     std::pair<redlock::clock::duration, redlock::clock::duration> range(F draw) {
@@ -160,7 +170,7 @@ TEST_CASE("wait queue: after a split vote those with the fewest grants wait the 
     for (const std::size_t granted : {1U, 2U}) {
         const auto [low, high] = it.range([&] {
             one.splits = 0;
-            return it.queue.failed(true, granted, held_for({1s}), it.view(), it.random).value();
+            return it.fail(true, granted, held_for({1s})).value();
         });
         const auto missing = static_cast<std::int64_t>(3 - granted);
         CHECK(low >= missing * 5ms);
@@ -170,7 +180,7 @@ TEST_CASE("wait queue: after a split vote those with the fewest grants wait the 
     }
     CHECK(one.ask_arbiter);
     // One master's reply was not a vote of all: it is not relied on indefinitely.
-    CHECK(!it.queue.failed(false, 0, held_for({1s}), it.view(), it.random));
+    CHECK(!it.fail(false, 0, held_for({1s})));
     CHECK(!one.ask_arbiter);
 }
 
@@ -178,9 +188,7 @@ TEST_CASE("wait queue: a vote that stays split backs off until a notification") 
     site it;
     acquire_call& one = it.add();
     one.outcome = errc::contended;
-    const auto delay = [&] {
-        return it.queue.failed(true, 1, held_for({1s}), it.view(), it.random).value() - it.now;
-    };
+    const auto delay = [&] { return it.fail(true, 1, held_for({1s})).value() - it.now; };
     CHECK(delay() <= 15ms);
     CHECK(delay() >= 20ms);
     CHECK(delay() >= 40ms);
@@ -188,7 +196,7 @@ TEST_CASE("wait queue: a vote that stays split backs off until a notification") 
         CHECK(delay() <= 200ms);
     }
     CHECK(delay() == 200ms);
-    (void)it.queue.notified(0, "release", false, it.view());
+    (void)it.hear(0, "release");
     CHECK(delay() <= 15ms);
 }
 
@@ -249,19 +257,19 @@ TEST_CASE(
     site it;
     acquire_call& one = it.paused();
     it.queue.crowded = false;
-    CHECK(it.queue.notified(0, "a", false, it.view()) == it.now + 10ms);
+    CHECK(it.hear(0, "a") == it.now + 10ms);
     CHECK(one.ask_arbiter);
-    CHECK(it.queue.notified(1, "a", false, it.view()) == it.now + 1'250us);
+    CHECK(it.hear(1, "a") == it.now + 1'250us);
     CHECK(!one.ask_arbiter);
-    CHECK(it.queue.notified(2, "a", false, it.view()) == it.now);
+    CHECK(it.hear(2, "a") == it.now);
     CHECK(!one.ask_arbiter);
-    CHECK(it.queue.notified(3, "a", false, it.view()) == forever);
+    CHECK(it.hear(3, "a") == forever);
     // Others wait if one of them was faster.
     one.outcome = errc::contended;
-    CHECK(!it.queue.failed(false, 0, {}, it.view(), it.random));
+    CHECK(!it.fail(false, 0, {}));
     CHECK(!it.queue.crowded);
     one.hurried = true;
-    CHECK(!it.queue.failed(false, 0, {}, it.view(), it.random));
+    CHECK(!it.fail(false, 0, {}));
     CHECK(it.queue.crowded);
 }
 
@@ -270,23 +278,21 @@ TEST_CASE("wait queue: after a split vote for a release the word of a majority i
         site it;
         acquire_call& one = it.paused();
         one.outcome = errc::contended;
-        const auto split = [&] {
-            return it.queue.failed(true, 1, held_for({1s}), it.view(), it.random).value() - it.now;
-        };
-        CHECK(it.queue.notified(1, "a", false, it.view()) == it.now);
+        const auto split = [&] { return it.fail(true, 1, held_for({1s})).value() - it.now; };
+        CHECK(it.hear(1, "a") == it.now);
         one.stage = phase::attempting;
-        CHECK(it.queue.notified(0, "a", false, it.view()) == forever);
+        CHECK(it.hear(0, "a") == forever);
         if (paused) {
             CHECK(split() > 0ms);
             one.stage = phase::paused;
-            CHECK(it.queue.notified(2, "a", false, it.view()) == it.now);
+            CHECK(it.hear(2, "a") == it.now);
         } else {
-            CHECK(it.queue.notified(2, "a", false, it.view()) == forever);
-            CHECK(it.queue.notified(3, "a", false, it.view()) == forever);
+            CHECK(it.hear(2, "a") == forever);
+            CHECK(it.hear(3, "a") == forever);
             CHECK(split() == 0ms);
         }
         CHECK(split() > 0ms); // once
-        CHECK(it.queue.notified(4, "a", false, it.view()) == forever);
+        CHECK(it.hear(4, "a") == forever);
     }
 }
 
@@ -298,18 +304,18 @@ TEST_CASE("wait queue: refused by others before the arbiter, it believes a major
         const auto refused = [&] {
             ballots votes = held_for({1s, 1s, 1s});
             votes.of[it.arbiter].said = by_arbiter ? vote::held : vote::pending;
-            return it.queue.failed(true, 0, votes, it.view(), it.random);
+            return it.fail(true, 0, votes);
         };
-        CHECK(it.queue.notified(1, "a", false, it.view()) == it.now);
+        CHECK(it.hear(1, "a") == it.now);
         one.stage = phase::attempting;
         CHECK(!refused());
         one.stage = phase::paused;
-        CHECK(it.queue.notified(0, "a", false, it.view()) == forever);
-        CHECK(it.queue.notified(2, "a", false, it.view()) == (by_arbiter ? forever : it.now));
+        CHECK(it.hear(0, "a") == forever);
+        CHECK(it.hear(2, "a") == (by_arbiter ? forever : it.now));
 
         one.stage = phase::attempting; // the same during an attempt
         for (const std::size_t i : {1U, 0U, 2U}) {
-            it.queue.notified(i, "b", false, it.view());
+            it.hear(i, "b");
         }
         it.queue.take_notified();
         CHECK(refused().has_value() == !by_arbiter);
@@ -319,88 +325,83 @@ TEST_CASE("wait queue: refused by others before the arbiter, it believes a major
 TEST_CASE("wait queue: without the arbiter's word a majority's is waited for, or anybody's") {
     site it;
     acquire_call& one = it.paused();
-    CHECK(it.queue.notified(0, "a", false, it.view()) == it.now + 10ms);
+    CHECK(it.hear(0, "a") == it.now + 10ms);
     CHECK(one.ask_arbiter);
     CHECK(!it.queue.acts());
-    CHECK(it.queue.notified(2, "a", false, it.view()) == it.now + 10ms);
-    CHECK(it.queue.notified(3, "a", false, it.view()) == it.now + 5ms);
+    CHECK(it.hear(2, "a") == it.now + 10ms);
+    CHECK(it.hear(3, "a") == it.now + 5ms);
     CHECK(!one.ask_arbiter);
-    CHECK(it.queue.notified(4, "a", false, it.view()) == forever);
+    CHECK(it.hear(4, "a") == forever);
     // It may have been asked too early: its own word still counts.
-    CHECK(it.queue.notified(1, "a", false, it.view()) == it.now);
-    CHECK(it.queue.notified(1, "a", false, it.view()) == it.now); // twice: another one
+    CHECK(it.hear(1, "a") == it.now);
+    CHECK(it.hear(1, "a") == it.now); // twice: another one
 }
 
 TEST_CASE("wait queue: news during an attempt is kept, unless the vote came after it") {
     site it;
     acquire_call& one = it.add();
     one.stage = phase::attempting;
-    CHECK(it.queue.notified(1, "a", true, it.view()) == forever);
+    CHECK(it.hear(1, "a", true) == forever);
     CHECK(!it.queue.take_notified());
-    CHECK(it.queue.notified(1, "b", false, it.view()) == forever);
+    CHECK(it.hear(1, "b") == forever);
     CHECK(it.queue.take_notified());
     CHECK(!it.queue.take_notified());
-    it.queue.notified(1, "c", false, it.view());
-    it.queue.notified(2, "d", true, it.view());
+    it.hear(1, "c");
+    it.hear(2, "d", true);
     CHECK(it.queue.take_notified()); // another release does not take it back
     one.stage = phase::ticketed;
-    CHECK(it.queue.notified(1, "e", false, it.view()) == forever);
+    CHECK(it.hear(1, "e") == forever);
     CHECK(it.queue.ticket.again);
     CHECK(!it.queue.take_notified());
     one.stage = phase::paused;
     it.queue.forget();
-    CHECK(it.queue.notified(1, "e", false, it.view()) == it.now); // as if never heard of
+    CHECK(it.hear(1, "e") == it.now); // as if never heard of
 }
 
 TEST_CASE("wait queue: what this process releases wakes the front at once, or after the others") {
     site it;
-    CHECK(
-        it.queue.released("a", never, redlock::core::never, it.view()) == forever); // nobody waits
+    CHECK(it.release("a", never) == forever); // nobody waits
     acquire_call& one = it.paused(it.now + 1h);
     one.ask_arbiter = true;
     it.queue.handed_since = it.now;
     it.queue.holder = {1, 1};
-    CHECK(it.queue.released("b", it.now - 39ms, redlock::core::never, it.view()) == it.now);
+    CHECK(it.release("b", it.now - 39ms) == it.now);
     CHECK(!one.ask_arbiter);
     CHECK(it.queue.handed_since == never);
     CHECK(it.queue.holder == handle<claim>());
     // The announcement as well changes nothing.
-    CHECK(it.queue.notified(1, "b", false, it.view()) == forever);
+    CHECK(it.hear(1, "b") == forever);
     // After hand-offs for long the others come first: they hear of it, and ask.
-    CHECK(
-        it.queue.released("c", it.now - 40ms, redlock::core::never, it.view())
-        == it.now + 5ms + 5ms);
+    CHECK(it.release("c", it.now - 40ms) == it.now + 5ms + 5ms);
     CHECK(one.ask_arbiter);
     it.round_trip = 1ms;
-    CHECK(
-        it.queue.released("d", it.now - 40ms, redlock::core::never, it.view())
-        == it.now + 4ms); // they poll
+    CHECK(it.release("d", it.now - 40ms) == it.now + 4ms); // they poll
     it.rules.pushes = true;
-    CHECK(it.queue.released("e", it.now - 40ms, redlock::core::never, it.view()) == it.now + 2ms);
+    CHECK(it.release("e", it.now - 40ms) == it.now + 2ms);
     one.wake.due = it.now + 1ms;
-    CHECK(it.queue.released("f", it.now - 40ms, redlock::core::never, it.view()) == it.now + 1ms);
+    CHECK(it.release("f", it.now - 40ms) == it.now + 1ms);
     one.stage = phase::ticketed;
-    CHECK(it.queue.released("g", never, redlock::core::never, it.view()) == forever);
+    CHECK(it.release("g", never) == forever);
     CHECK(it.queue.ticket.again);
     one.stage = phase::attempting;
-    CHECK(it.queue.released("h", never, redlock::core::never, it.view()) == forever);
+    CHECK(it.release("h", never) == forever);
     CHECK(it.queue.take_notified()); // the key may have refused the attempt
-    it.queue.released("i", never, it.now + 7ms, it.view());
+    it.release("i", never, it.now + 7ms);
     one.outcome = errc::contended;
-    CHECK(it.queue.failed(true, 0, held_for({}), it.view(), it.random) == it.now + 7ms);
+    CHECK(it.fail(true, 0, held_for({})) == it.now + 7ms);
 
     // A subscription may have missed a release: this one, until the front has asked again.
     one.stage = phase::paused;
-    it.queue.released("j", never, it.now + 7ms, it.view());
-    CHECK(it.queue.notified(1, "", false, it.view()) == forever);
+    it.release("j", never, it.now + 7ms);
+    CHECK(it.hear(1, "") == forever);
     one.stage = phase::attempting;
-    it.queue.failed(true, 0, held_for({}), it.view(), it.random);
+    it.fail(true, 0, held_for({}));
     one.stage = phase::paused;
     one.wake.due = forever;
-    CHECK(it.queue.notified(1, "", false, it.view()) == it.now);
-    it.queue.released("k", never, it.now + 7ms, it.view());
+    CHECK(it.hear(1, "") == it.now);
+    it.release("k", never, it.now + 7ms);
     one.stage = phase::attempting;
-    it.queue.notified(1, "", false, it.view());
+    it.hear(1, "");
     CHECK(it.queue.take_notified());
 }
 
@@ -478,7 +479,7 @@ TEST_CASE("wait queue: one that is used again knows nothing of the one before") 
     acquire_call& one = it.add();
     it.queue.found(errc::contended, held_for({1s}));
     one.stage = phase::attempting;
-    it.queue.notified(1, "a", false, it.view());
+    it.hear(1, "a");
     it.queue.handed_since = it.now;
     it.queue.holder = {1, 1};
     it.queue.leave(one);
@@ -489,7 +490,7 @@ TEST_CASE("wait queue: one that is used again knows nothing of the one before") 
     CHECK(it.queue.handed_since == never);
     CHECK(it.queue.holder == handle<claim>());
     one.stage = phase::paused;
-    CHECK(it.queue.notified(0, "a", false, it.view()) == it.now + 10ms); // the first to tell
+    CHECK(it.hear(0, "a") == it.now + 10ms); // the first to tell
     one.outcome.reset();
     it.queue.time_out(one, nullptr, false);
     CHECK(one.outcome == errc::wait_timed_out);

@@ -29,17 +29,6 @@ rules_without_polling(std::size_t masters, std::chrono::milliseconds handoff_tim
     return rules;
 }
 
-/// That number of waiters for the same lock.
-inline std::vector<std::uint64_t>
-queue_up(virtual_quorum& it, std::size_t count, std::chrono::nanoseconds then = {}) {
-    std::vector<std::uint64_t> names(count);
-    std::ranges::generate(names, [&] { return it.acquire(waiting()); });
-    if (then.count() != 0) {
-        it.run_for(then);
-    }
-    return names;
-}
-
 /// On which a release of the lock `r` is published.
 inline constexpr auto channel = "p:{r}:free";
 
