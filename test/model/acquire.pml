@@ -10,6 +10,7 @@
 #define MASTERS 3
 
 #include "common.pml"
+#include "attempts.pml"
 
 /* What can be wrong. */
 mtype:rule = {
@@ -41,23 +42,9 @@ mtype:rule = {
 #define KEY_BOUND (NOT_AFTER + TTL)
 #define LONG_AGO (KEY_BOUND + 1)
 
-/* A slot is one attempt of one client, and its token; 0 means no slot. */
-#define SLOTS (CLIENTS * ATTEMPTS + 1)
-#define SLOT(c, attempt) (1 + (c) * ATTEMPTS + (attempt))
-#define MAY_TRY(c) (tries[c] < (c == 0 -> ATTEMPTS : OTHERS_ATTEMPTS))
-#define CURRENT(c) SLOT(c, tries[c] - 1)
-#define CLIENT_OF(slot) (((slot) - 1) / ATTEMPTS)
-#define OVER(slot) (phase[CLIENT_OF(slot)] == idle || CURRENT(CLIENT_OF(slot)) != (slot))
 #define TOKEN(slot) (wrong(token_reused) -> SLOT(CLIENT_OF(slot), 0) : (slot))
 
-/* What is on the way between an attempt and a master. The order of the commands on a connection is
- * that of the numbers, attempt by attempt. */
-#define ACQUIRE 1
 #define EXTEND 2
-#define RELEASE 4
-#define LIVE 7
-#define LATE 8 /* times a command: on a connection that broke, where it may execute still */
-#define GRANTED 64
 #define EXTENDED 128
 
 typedef Master {
@@ -96,7 +83,6 @@ byte holders;
 
 #define QUORUM(c) (wrong(quorum_half) -> MASTERS / 2 : (wrong(fewer_masters) && c == 1 -> 1 : MASTERS / 2 + 1))
 #define CONFIGURED(c, m) (!(wrong(fewer_masters) && c == 1 && m != 0))
-#define VOTES(c, least) ((master[0].vote[c] >= least) + (master[1].vote[c] >= least) + (master[2].vote[c] >= least))
 
 /* now < the q-th largest e[i]: an extended vote ends later than one that was only granted. */
 #define VALID(c) \
@@ -111,11 +97,6 @@ byte holders;
 #define ACTS(c) \
     ((phase[c] == held || phase[c] == lost || phase[c] == releasing) && \
         (acting[c] > 0 || wrong(believing_past_deadline)))
-
-inline drop(flags, condition)
-{
-    master[i].pending[j] = ((condition) -> master[i].pending[j] & (255 - (flags)) : master[i].pending[j])
-}
 
 /* Ends each step. Drops what can have no effect any more, so that states which differ only in it are one:
  * commands past their not_after, removals of keys that are missing and stay so, replies to attempts
@@ -189,12 +170,8 @@ inline count_grant()
             phase[c] = held;
             validity[c] = (wrong(elapsed_not_subtracted) -> VALIDITY : validity[c]);
             acting[c] = validity[c];
-            if
-            :: newest != 0 && CLIENT_OF(newest) != c ->
-                reached(succession);
-                assert(GOAL != takeover || phase[CLIENT_OF(newest)] == idle)
-            :: else
-            fi;
+            assert(GOAL != succession || newest == 0 || CLIENT_OF(newest) == c);
+            assert(GOAL != takeover || newest == 0 || CLIENT_OF(newest) == c || phase[CLIENT_OF(newest)] == idle);
             won[CURRENT(c)] = 1;
             newest = CURRENT(c)
         :: else
@@ -216,10 +193,7 @@ inline count_extension()
         :: ACTS(c) ->
             /* A lease that ended does not come back after somebody else's. */
             assert(newest == slot);
-            if
-            :: validity[c] == 0 -> reached(extended)
-            :: else
-            fi
+            assert(GOAL != extended || validity[c] != 0)
         :: else
         fi;
         check_exclusion()
@@ -245,17 +219,10 @@ inline acquire(live)
 {
     if
     :: master[m].owner != 0 && !wrong(set_without_nx) ->
-        if
-        :: wrong(busy_is_grant) -> answer(live, GRANTED)
-        :: else
-        fi
+        answer(live && wrong(busy_is_grant), GRANTED)
     :: else ->
-        if
-        :: !master[m].record ->
-            master[m].record = 1;
-            master[m].quarantine = QUARANTINE
-        :: else
-        fi;
+        master[m].quarantine = (master[m].record -> master[m].quarantine : QUARANTINE);
+        master[m].record = 1;
         if
         :: master[m].quarantine > 0 -> reached(refused_in_quarantine)
         :: else ->
@@ -274,11 +241,7 @@ inline extend(live)
     :: master[m].owner == TOKEN(slot) || (master[m].owner != 0 && wrong(extend_without_compare)) ->
         master[m].left = (master[m].left > TTL && !wrong(set_then_pexpire) -> master[m].left : TTL);
         answer(live, EXTENDED)
-    :: else ->
-        if
-        :: wrong(any_reply_extends) -> answer(live, EXTENDED)
-        :: else
-        fi
+    :: else -> answer(live && wrong(any_reply_extends), EXTENDED)
     fi
 }
 
@@ -288,8 +251,7 @@ inline release()
     :: master[m].owner == TOKEN(slot) || (won[slot] && wrong(blind_release)) || (!won[slot] && wrong(blind_rollback)) ->
         printf("master %d removes for client %d\n", m, c);
         assert(GOAL != rollback || won[slot]);
-        master[m].owner = 0;
-        master[m].left = 0
+        delete_key(m)
     :: else
     fi
 }
@@ -393,48 +355,34 @@ proctype client(byte c)
     od
 }
 
-#define PENDING(attempt) master[m].pending[SLOT(c, attempt)]
-#define FIRST(mask, attempt) \
-    ((PENDING(attempt) & (mask)) != 0 && ((attempt) == 0 || (PENDING(0) & (mask)) == 0))
+#define SENT(commands) ((master[m].pending[slot] & (times * (commands))) != 0)
 
 /* The oldest command of a connection. */
 inline execute(live, times)
 {
     if
-    :: (master[m].pending[slot] & (times * RELEASE)) != 0 && wrong(unordered_rollback) ->
+    :: SENT(RELEASE) && (wrong(unordered_rollback) || !SENT(ACQUIRE + EXTEND)) ->
         master[m].pending[slot] = master[m].pending[slot] - times * RELEASE;
         release()
-    :: (master[m].pending[slot] & (times * ACQUIRE)) != 0 && !wrong(unordered_rollback) ->
+    :: SENT(ACQUIRE) && !(wrong(unordered_rollback) && SENT(RELEASE)) ->
         master[m].pending[slot] = master[m].pending[slot] - times * ACQUIRE;
         acquire(live)
     :: else ->
-        if
-        :: (master[m].pending[slot] & (times * ACQUIRE)) != 0 ->
-            master[m].pending[slot] = master[m].pending[slot] - times * ACQUIRE;
-            acquire(live)
-        :: else ->
-            if
-            :: (master[m].pending[slot] & (times * EXTEND)) != 0 ->
-                master[m].pending[slot] = master[m].pending[slot] - times * EXTEND;
-                extend(live)
-            :: else ->
-                master[m].pending[slot] = master[m].pending[slot] - times * RELEASE;
-                release()
-            fi
-        fi
+        master[m].pending[slot] = master[m].pending[slot] - times * EXTEND;
+        extend(live)
     fi
 }
 
-/* Replies are lost; commands may execute still. A removal is owed, and paid on the new connection. */
-inline break_connection()
-{
-    printf("connection of client %d to master %d breaks\n", c, m);
-    breaks--;
-    master[m].broken[c] = 1;
-    for (j : 0 .. ATTEMPTS - 1) {
-        PENDING(j) = (PENDING(j) & LIVE) * LATE + (PENDING(j) & RELEASE)
+/* The oldest reply of a connection: `before` are those that would come before it. */
+#define REPLY(attempt, reply, before, count) \
+    :: d_step { \
+        (PENDING(attempt) & (before)) == reply && (attempt == 0 || (PENDING(0) & (GRANTED + EXTENDED)) == 0) -> \
+        PENDING(attempt) = PENDING(attempt) - reply; \
+        slot = SLOT(c, attempt); \
+        count; \
+        slot = 0; \
+        settle() \
     }
-}
 
 /* Between client c and master m. What waits, waits as long as it likes; what waits forever is lost. */
 proctype link(byte c; byte m)
@@ -458,58 +406,21 @@ end:
     }
 #endif
 #if DELAYED
-    :: d_step {
-        (PENDING(0) & GRANTED) != 0 ->
-        PENDING(0) = PENDING(0) - GRANTED;
-        slot = SLOT(c, 0);
-        count_grant();
-        slot = 0;
-        settle()
-    }
-    :: d_step {
-        (PENDING(0) & (GRANTED + EXTENDED)) == EXTENDED ->
-        PENDING(0) = PENDING(0) - EXTENDED;
-        slot = SLOT(c, 0);
-        count_extension();
-        slot = 0;
-        settle()
-    }
+    REPLY(0, GRANTED, GRANTED, count_grant())
+    REPLY(0, EXTENDED, GRANTED + EXTENDED, count_extension())
 #if ATTEMPTS > 1
-    :: d_step {
-        (PENDING(1) & GRANTED) != 0 && (PENDING(0) & (GRANTED + EXTENDED)) == 0 ->
-        PENDING(1) = PENDING(1) - GRANTED;
-        slot = SLOT(c, 1);
-        count_grant();
-        slot = 0;
-        settle()
-    }
-    :: d_step {
-        (PENDING(1) & (GRANTED + EXTENDED)) == EXTENDED && (PENDING(0) & (GRANTED + EXTENDED)) == 0 ->
-        PENDING(1) = PENDING(1) - EXTENDED;
-        slot = SLOT(c, 1);
-        count_extension();
-        slot = 0;
-        settle()
-    }
+    REPLY(1, GRANTED, GRANTED, count_grant())
+    REPLY(1, EXTENDED, GRANTED + EXTENDED, count_extension())
 #endif
 #endif
     od
-}
-
-/* One tick of the clock of a master. */
-inline pass(which)
-{
-    count_down(master[which].quarantine);
-    count_down(master[which].left);
-    master[which].owner = (master[which].left == 0 -> 0 : master[which].owner)
 }
 
 inline forget()
 {
     printf("master %d forgets\n", m);
     losses--;
-    master[m].owner = 0;
-    master[m].left = 0
+    delete_key(m)
 }
 
 #define TICKING(m) (master[m].left > 0 || master[m].quarantine > 0)
@@ -593,6 +504,6 @@ init
     /* Time passes as long as that changes anything, so that an end in which somebody waits is seen. */
 end:
     do
-    :: d_step { TICKING(0) || TICKING(1) || TICKING(2) || lively -> tick() }
+    :: d_step { EVERY(||, TICKING) || lively -> tick() }
     od
 }

@@ -11,9 +11,10 @@
  *                      clock as well, which the library does not look at
  */
 
+#define MASTERS 3
+
 #include "common.pml"
 
-#define MASTERS 3
 #define CLIENTS 2
 #define QUORUM 2
 #define QUARANTINE (TTL + 1)
@@ -125,6 +126,7 @@ byte holders;
 /* What a client knows of a record matters even when no SET of its waits for that. */
 #define KNOWN_MATTERS \
     (wrong(compared_with_present) || wrong(record_adopted) || (ONLY & step) != 0)
+#define NEEDS_NO_RECORD(m, c) (phase[c] != idle && attempts[c] == 0 && !SET_IS(m, c, wanted) && !KNOWN_MATTERS)
 #define NEEDS_HANDSHAKE(m, c) \
     (!THROUGH && (SET_IS(m, c, wanted) || attempts[c] > 0 || KNOWN_MATTERS) && \
         (master[m].known[c] != the_present || master[m].record != ours))
@@ -165,50 +167,25 @@ inline settle()
             :: !MAY_COUNT_LATER(i, j) && (master[i].set[j] == none || master[i].set[j] == wanted) ->
                 master[i].unvouched[j] = 0;
                 if
-                :: master[i].owner == j + 1 && master[i].ends[j] == 0 && !wrong(rolled_back_in_lease) ->
-                    master[i].owner = 0;
-                    master[i].left = 0
+                :: master[i].owner == j + 1 && master[i].ends[j] == 0 && !wrong(rolled_back_in_lease) -> delete_key(i)
                 :: else
                 fi
             :: else
             fi;
-            if
-            :: phase[j] != idle && attempts[j] == 0 && master[i].set[j] != wanted && !KNOWN_MATTERS ->
-                master[i].known[j] = unknown;
-                master[i].remainder[j] = 0
-            :: else
-            fi
+            clear(master[i].known[j], NEEDS_NO_RECORD(i, j));
+            clear(master[i].remainder[j], NEEDS_NO_RECORD(i, j))
         }
-    }
-    for (i : 0 .. MASTERS - 1) {
-        if
-        :: THROUGH ->
-            master[i].owner = 0;
-            master[i].left = 0;
-            master[i].record = 0;
-            master[i].quarantine = 0;
-            for (j : 0 .. CLIENTS - 1) {
-                master[i].known[j] = 0;
-                master[i].remainder[j] = 0;
-                master[i].set[j] = 0;
-                master[i].ticket[j] = 0;
-                master[i].unvouched[j] = 0;
-                master[i].ends[j] = 0;
-                master[i].asked[j] = 0;
-                master[i].removes[j] = 0
-            }
-        :: else
-        fi
     }
     if
     :: THROUGH ->
+        reset(master);
+        reset(validity);
+        reset(rest);
+        reset(acting);
+        reset(attempts);
         faults = 0;
         rounds = 0;
         for (j : 0 .. CLIENTS - 1) {
-            validity[j] = 0;
-            rest[j] = 0;
-            acting[j] = 0;
-            attempts[j] = 0;
             phase[j] = over
         }
     :: else
@@ -253,14 +230,9 @@ inline handshake(m, c)
         (master[m].remainder[c] > master[m].quarantine -> master[m].remainder[c] : master[m].quarantine)
 }
 
-/* The q-th largest end of a vote. */
 inline move_deadline(c)
 {
-    deadline = TTL;
-    do
-    :: deadline > 0 && LATE_ENOUGH(c) < QUORUM -> deadline--
-    :: else -> break
-    od;
+    find_deadline(LATE_ENOUGH(c) < QUORUM);
     if
     :: deadline > acting[c] ->
         printf("client %d has the lock for %d ticks\n", c, deadline);
@@ -329,10 +301,7 @@ inline certify(m, c)
     :: else ->
         printf("the certificate of master %d for client %d does not match\n", m, c);
         assert(GOAL != mismatched || master[m].set[c] != granted);
-        if
-        :: wrong(record_adopted) && master[m].record != absent -> master[m].known[c] = the_present
-        :: else -> master[m].known[c] = unknown
-        fi;
+        master[m].known[c] = (wrong(record_adopted) && master[m].record != absent -> the_present : unknown);
         master[m].removes[c] = wrong(rolled_back_in_lease)
     fi;
     master[m].set[c] = none
@@ -448,12 +417,10 @@ inline begin_round(c)
     :: d_step { \
         MAY(restart) && master[m].owner != c + 1 && master[m].ends[c] > 0 -> \
         printf("master %d restarts with an old key of client %d\n", m, c); \
-        faults--; \
+        forget_record(other_run); \
         disconnect_all(); \
         master[m].owner = c + 1; \
         master[m].left = master[m].ends[c]; \
-        master[m].record = other_run; \
-        master[m].quarantine = 0; \
         settle() \
     } \
     :: d_step { \
@@ -468,7 +435,7 @@ inline begin_round(c)
         master[m].removes[c] && master[m].owner == c + 1 -> \
         printf("the SET of client %d on master %d is rolled back\n", c, m); \
         master[m].removes[c] = 0; \
-        forget(); \
+        delete_key(m); \
         settle() \
     }
 
@@ -492,12 +459,6 @@ inline disconnect_all()
     }
 }
 
-inline forget()
-{
-    master[m].owner = 0;
-    master[m].left = 0
-}
-
 #define COVERED(m, c) (master[m].known[c] == the_present && master[m].remainder[c] >= master[m].quarantine)
 
 /* Master m: what its clients send, and what happens to it. */
@@ -518,39 +479,31 @@ end:
     :: d_step {
         MAY(restart) ->
         printf("master %d restarts empty\n", m);
-        faults--;
-        forget();
+        forget_record(absent);
+        delete_key(m);
         disconnect_all();
-        master[m].record = absent;
-        master[m].quarantine = 0;
         settle()
     }
     :: d_step {
         (MAY(restart) || MAY(promotion)) && (master[m].record != absent || NEW == 0) ->
         printf("master %d restarts with an old snapshot, or a replica takes its place\n", m);
-        faults--;
-        forget();
+        forget_record(other_run);
+        delete_key(m);
         disconnect_all();
-        master[m].record = other_run;
-        master[m].quarantine = 0;
         settle()
     }
     :: d_step {
         MAY(restart) && master[m].record != absent && master[m].owner != 0 ->
         printf("master %d restarts with its data\n", m);
-        faults--;
+        forget_record(other_run);
         disconnect_all();
-        master[m].record = other_run;
-        master[m].quarantine = 0;
         settle()
     }
     :: d_step {
         MAY(flush) && master[m].record != absent ->
         printf("master %d is flushed\n", m);
-        faults--;
-        forget();
-        master[m].record = absent;
-        master[m].quarantine = 0;
+        forget_record(absent);
+        delete_key(m);
         settle()
     }
     :: d_step {
@@ -587,9 +540,7 @@ inline tick()
 {
     printf("tick\n");
     for (i : 0 .. MASTERS - 1) {
-        count_down(master[i].left);
-        master[i].owner = (master[i].left == 0 -> 0 : master[i].owner);
-        count_down(master[i].quarantine);
+        pass(i);
         for (j : 0 .. CLIENTS - 1) {
             count_down(master[i].remainder[j]);
             count_down(master[i].ends[j])
@@ -652,7 +603,7 @@ end:
     CLIENT(0)
     CLIENT(1)
     :: d_step {
-        TICKING(0) || TICKING(1) || TICKING(2) || acting[0] > 0 || acting[1] > 0 || validity[0] > 0 || validity[1] > 0 ->
+        EVERY(||, TICKING) || acting[0] > 0 || acting[1] > 0 || validity[0] > 0 || validity[1] > 0 ->
         tick()
     }
     od

@@ -75,12 +75,6 @@
 #define OLD_OF(p) LIST(BASE_OF(p))
 #define NEW_OF(p) LIST(FINAL_OF(p))
 
-#define BIT(m) (1 << (m))
-#define IN(m, set) (((set) & BIT(m)) != 0)
-#define COUNT(set) (((set) & 1) + ((set) >> 1 & 1) + ((set) >> 2 & 1) + ((set) >> 3 & 1) + ((set) >> 4 & 1))
-#define MAJORITY(of, set) (2 * COUNT((set) & (of)) > COUNT(of))
-#define BLOCKING(of, set) (2 * COUNT((set) & (of)) >= COUNT(of)) /* N - q + 1 */
-#define ALL_OF(of, set) ((~(set) & (of)) == 0)
 
 /* What goes on, a bit each: leases and attempts, rounds. */
 #define LEASE(c) BIT(c)
@@ -191,16 +185,11 @@ c_code {
     }
     static void swap_clients(void)
     {
+        #define SWAP(pair) { unsigned char kept = pair[0]; pair[0] = pair[1]; pair[1] = kept; }
         int m;
-        unsigned char kept = now.phase[0];
-        now.phase[0] = now.phase[1];
-        now.phase[1] = kept;
-        kept = now.view[0];
-        now.view[0] = now.view[1];
-        now.view[1] = kept;
-        kept = now.votes[0];
-        now.votes[0] = now.votes[1];
-        now.votes[1] = kept;
+        SWAP(now.phase);
+        SWAP(now.view);
+        SWAP(now.votes);
         swap_bits(&now.going_on, 0, 1);
         swap_bits(&now.going_on, 2, 3);
         swap_bits(&now.carried, 0, 1);
@@ -219,16 +208,10 @@ c_code {
     static void sort_all(void)
     {
         int m, n;
-        int order = (int)now.phase[0] - (int)now.phase[1];
-        if (order == 0) {
-            order = (int)now.view[0] - (int)now.view[1];
-        }
-        if (order == 0) {
-            order = (now.going_on >> 2 & 1) - (now.going_on >> 3 & 1);
-        }
-        if (order == 0) {
-            order = __builtin_popcount(now.votes[0]) - __builtin_popcount(now.votes[1]);
-        }
+        int order = ((int)now.phase[0] - (int)now.phase[1])
+            ?: ((int)now.view[0] - (int)now.view[1])
+            ?: ((now.going_on >> 2 & 1) - (now.going_on >> 3 & 1))
+            ?: (__builtin_popcount(now.votes[0]) - __builtin_popcount(now.votes[1]));
         if (order < 0) {
             swap_clients();
         }
@@ -437,7 +420,7 @@ inline count_vote(m, c)
 }
 
 #define MAY_HEAL(c, m) \
-    (master[m].key == 0 && (wrong(healed_without_blocking) || BLOCKING(LIST(view[c]), votes[c])))
+    (master[m].key == 0 && (wrong(healed_without_blocking) || BLOCKING_PART(LIST(view[c]), votes[c])))
 
 inline grant(m, c, what)
 {
@@ -474,6 +457,7 @@ inline grant(m, c, what)
         settle() \
     }
 
+#if LOOKS
 #define LOOKER(k) \
     :: d_step { \
         !DECIDED(k) && !COMPLETE(k, written[k]) && master[m].record == PROMISE(k) && !IN(m, same[k]) -> \
@@ -500,6 +484,9 @@ inline grant(m, c, what)
         wait[k] = 0; \
         settle() \
     }
+#else
+#define LOOKER(k)
+#endif
 
 inline commit(k)
 {
@@ -543,25 +530,22 @@ inline read_record(m, from)
         master[m].had[master[from].record & 1] = master[m].had[master[from].record & 1] | BIT(from)
     :: else
     fi;
-    if
-    :: master[from].record > master[m].top -> master[m].top = master[from].record
-    :: else
-    fi
+    master[m].top = (master[from].record > master[m].top -> master[from].record : master[m].top)
 }
 
 #define ENOUGH_READ(m, r) \
     (wrong(read_from_one) || \
         (IS_PROMISE(r) -> \
-            (BLOCKING(OLD_OF(r), master[m].read) && \
-                (wrong(old_members_read) || BLOCKING(NEW_OF(r), master[m].read))) : \
-            BLOCKING(LIST(r), master[m].read)))
+            (BLOCKING_PART(OLD_OF(r), master[m].read) && \
+                (wrong(old_members_read) || BLOCKING_PART(NEW_OF(r), master[m].read))) : \
+            BLOCKING_PART(LIST(r), master[m].read)))
 #define MEMBER(m, r) (IS_PROMISE(r) -> IN(m, OLD_OF(r) | NEW_OF(r)) : IN(m, LIST(r)))
 
 /* Promise p was read, and as far as records were read, all of its masters may have had it at once. */
 #define NOT_REFUTED(m, p) \
     (HAD(m, p) != 0 && \
         (MAJORITY_PROMISES -> \
-            !BLOCKING(OLD_OF(p), master[m].read & ~HAD(m, p)) : \
+            !BLOCKING_PART(OLD_OF(p), master[m].read & ~HAD(m, p)) : \
             ALL_OF(NEW_OF(p) & master[m].read, HAD(m, p))))
 #define HAD(m, p) master[m].had[(p) & 1]
 
@@ -605,20 +589,12 @@ inline return_to(m, r)
         settle() \
     }
 
-#if LOOKS
 #define CHANGE(k) \
     PROMISER(k) \
     LOOKER(k) \
     FINISH(FINAL_OF(PROMISE(k))) \
     RETURN(PROMISE(k)) \
     RETURN(FINAL_OF(PROMISE(k)))
-#else
-#define CHANGE(k) \
-    PROMISER(k) \
-    FINISH(FINAL_OF(PROMISE(k))) \
-    RETURN(PROMISE(k)) \
-    RETURN(FINAL_OF(PROMISE(k)))
-#endif
 
 proctype at(byte m)
 {

@@ -2,6 +2,7 @@
  *
  * -DWRONG=name         one rule of the protocol broken; the search must find an error
  * -DGOAL=name          reaching it is an error, which shows that the model is not vacuous
+ * -DTRAIL              the counterexample is to be followed
  * -DSYMMETRY           masters are interchangeable: those that differ only in their names are one state
  */
 
@@ -34,6 +35,29 @@ c_decl {
 #define sort_masters() skip
 #endif
 
+#if MASTERS == 3
+#define EVERY(op, what) (what(0) op what(1) op what(2))
+#elif MASTERS == 4
+#define EVERY(op, what) (what(0) op what(1) op what(2) op what(3))
+#else
+#define EVERY(op, what) (what(0) op what(1) op what(2) op what(3) op what(4))
+#endif
+
+/* Sets of masters, a bit each. */
+#define BIT(m) (1 << (m))
+#define IN(m, set) (((set) & BIT(m)) != 0)
+#define COUNT(set) (((set) & 1) + ((set) >> 1 & 1) + ((set) >> 2 & 1) + ((set) >> 3 & 1) + ((set) >> 4 & 1))
+#define MAJORITY(of, set) (2 * COUNT((set) & (of)) > COUNT(of))
+#define BLOCKING_PART(of, set) (2 * COUNT((set) & (of)) >= COUNT(of)) /* N - q + 1 */
+#define ALL_OF(of, set) ((~(set) & (of)) == 0)
+
+/* All of it is 0. (spin itself, which follows a trail, runs no C.) */
+#ifdef TRAIL
+#define reset(what) skip
+#else
+#define reset(what) c_code { memset(&now.what, 0, sizeof(now.what)); }
+#endif
+
 /* What can have no effect any more is 0, so that states which differ only in it are one. */
 inline clear(what, condition)
 {
@@ -43,6 +67,38 @@ inline clear(what, condition)
 inline count_down(what)
 {
     what = (what > 0 -> what - 1 : 0)
+}
+
+inline delete_key(m)
+{
+    master[m].owner = 0;
+    master[m].left = 0
+}
+
+/* One tick of the clock of a master. */
+inline pass(m)
+{
+    count_down(master[m].quarantine);
+    count_down(master[m].left);
+    master[m].owner = (master[m].left == 0 -> 0 : master[m].owner)
+}
+
+/* A fault, after which a master's record says this. */
+inline forget_record(says)
+{
+    faults--;
+    master[m].record = says;
+    master[m].quarantine = 0
+}
+
+/* The q-th largest end of a vote: too few end as late as any later one. */
+inline find_deadline(too_few)
+{
+    deadline = TTL;
+    do
+    :: deadline > 0 && too_few -> deadline--
+    :: else -> break
+    od
 }
 
 /* What happens to each master, what is between it and each client, and what each client does. */

@@ -75,14 +75,6 @@ byte deadline;
 byte blocking;
 byte holders;
 
-#if MASTERS == 3
-#define EVERY(op, what) (what(0) op what(1) op what(2))
-#elif MASTERS == 4
-#define EVERY(op, what) (what(0) op what(1) op what(2) op what(3))
-#else
-#define EVERY(op, what) (what(0) op what(1) op what(2) op what(3) op what(4))
-#endif
-
 #define IS_VOTE(m) (master[m].vote)
 #define IS_MISSING(m) (master[m].said == missing)
 #define IS_COUNTED(m) (master[m].ends > 0)
@@ -100,20 +92,9 @@ byte holders;
 inline settle()
 {
     for (i : 0 .. MASTERS - 1) {
-        if
-        :: THROUGH && !wrong(heal_after_deadline) ->
-            master[i].owner = 0;
-            master[i].left = 0;
-            master[i].quarantine = 0;
-            master[i].record = 0;
-            master[i].acquires = 0;
-            master[i].releases = 0;
-            master[i].vote = 0
-        :: else
-        fi;
         clear(master[i].said, judged && EVERY(+, IS_BEING_HEALED) == 0 && master[i].said != still_there);
         if
-        :: holder == lost || (THROUGH && !wrong(heal_after_deadline)) ->
+        :: holder == lost ->
             master[i].extends = 0;
             master[i].heals = 0;
             master[i].ends = 0;
@@ -127,6 +108,7 @@ inline settle()
     }
     if
     :: THROUGH && !wrong(heal_after_deadline) ->
+        reset(master);
         acting = 0;
         rest = 0;
         rounds = 0;
@@ -155,31 +137,18 @@ inline check_exclusion()
     assert(holders <= 1 || DELETIONS > 0)
 }
 
-/* The q-th largest e[i]. */
-inline find_deadline()
-{
-    deadline = TTL;
-    do
-    :: deadline > 0 && EVERY(+, ENDS_LATE_ENOUGH) < QUORUM -> deadline--
-    :: else -> break
-    od
-}
-
 /* After a deletion nothing prevents two holders at once. What is left to show: the lease does not continue
  * after another owner's. There are three exceptions: silence or a lost memory hid each deletion when the round
  * was judged; a key was deleted after its master had replied; a HEAL was in flight. */
 inline move_deadline()
 {
-    find_deadline();
+    find_deadline(EVERY(+, ENDS_LATE_ENOUGH) < QUORUM);
     if
     :: deadline > acting ->
         printf("the lease lasts %d ticks\n", deadline);
         acting = deadline;
         assert(!succeeded || unseen);
-        if
-        :: succeeded -> reached(gap_hidden)
-        :: else
-        fi;
+        assert(GOAL != gap_hidden || !succeeded);
         succeeded = 0;
         check_exclusion()
     :: else
@@ -290,28 +259,20 @@ inline acquire()
     master[m].acquires = 0;
     if
     :: master[m].owner == 0 ->
-        if
-        :: !master[m].record ->
-            master[m].record = 1;
-            master[m].quarantine = QUARANTINE
-        :: else
-        fi;
+        master[m].quarantine = (master[m].record -> master[m].quarantine : QUARANTINE);
+        master[m].record = 1;
         if
         :: master[m].quarantine == 0 ->
             printf("master %d grants to the challenger\n", m);
             master[m].owner = challengers_key;
             master[m].left = TTL;
+            master[m].vote = (challenger == asking);
             if
-            :: challenger == asking ->
-                master[m].vote = 1;
-                if
-                :: EVERY(+, IS_VOTE) >= QUORUM ->
-                    printf("the challenger has the lock\n");
-                    challenger = held;
-                    succeeded = 1;
-                    check_exclusion()
-                :: else
-                fi
+            :: challenger == asking && EVERY(+, IS_VOTE) >= QUORUM ->
+                printf("the challenger has the lock\n");
+                challenger = held;
+                succeeded = 1;
+                check_exclusion()
             :: else
             fi
         :: else
@@ -360,8 +321,7 @@ inline lose()
     for (i : 0 .. MASTERS - 1) {
         if
         :: wrong(removed_at_stop) && master[i].owner == holders_key ->
-            master[i].owner = 0;
-            master[i].left = 0
+            delete_key(i)
         :: else
         fi
     }
@@ -432,8 +392,7 @@ end:
     :: d_step {
         RUNNING && master[m].releases && !master[m].acquires && master[m].owner == challengers_key ->
         master[m].releases = 0;
-        master[m].owner = 0;
-        master[m].left = 0;
+        delete_key(m);
         settle()
     }
 #if DELETIONS > 0
@@ -441,8 +400,7 @@ end:
         RUNNING && holder == held && deletions > 0 && master[m].owner == holders_key ->
         printf("the key on master %d is deleted\n", m);
         deletions--;
-        master[m].owner = 0;
-        master[m].left = 0;
+        delete_key(m);
         master[m].deleted = 1;
         unseen = unseen || EVERY(||, IS_BEING_HEALED) || master[m].ends > acting ||
             (!judged && master[m].said == still_there);
@@ -455,8 +413,7 @@ end:
         RUNNING && losses > 0 ->
         printf("master %d restarts and forgets\n", m);
         losses--;
-        master[m].owner = 0;
-        master[m].left = 0;
+        delete_key(m);
         master[m].quarantine = QUARANTINE;
         master[m].acquires = 0;
         settle()
@@ -474,8 +431,7 @@ end:
         RUNNING && losses > 0 && master[m].owner != 0 ->
         printf("master %d is flushed\n", m);
         losses--;
-        master[m].owner = 0;
-        master[m].left = 0;
+        delete_key(m);
         master[m].record = 0;
         master[m].quarantine = 0;
         settle()
@@ -489,9 +445,7 @@ inline tick()
 {
     printf("tick\n");
     for (i : 0 .. MASTERS - 1) {
-        count_down(master[i].left);
-        master[i].owner = (master[i].left == 0 -> 0 : master[i].owner);
-        count_down(master[i].quarantine);
+        pass(i);
         count_down(master[i].ends);
         count_down(master[i].blocks)
     }

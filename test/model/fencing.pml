@@ -1,8 +1,8 @@
 /* The order of the fencing tokens: counters of each master, the maximum and its RAISE, replies that
- * take time, duplicates, lost counters. What is left out is in test/model/README.md.
+ * take time, lost counters. What is left out is in test/model/README.md.
  *
  * Scope, by cases.py:  ATTEMPTS of the first client and OTHERS_ATTEMPTS of the other one; LOSSES of
- *                      memory, BREAKS of connections, DUPLICATES of ACQUIRE; TTL and HORIZON in
+ *                      memory, BREAKS of connections; TTL and HORIZON in
  *                      ticks; COUNTERS that a master may start with; STEPS: clocks that leap, beyond assumption A2;
  *                      STARTS: ticks by which the value from which a missing counter starts is ahead of the
  *                      slowest clock, -1 for 1; a client proposes it, or none
@@ -13,6 +13,7 @@
 #define QUORUM 2
 
 #include "common.pml"
+#include "attempts.pml"
 
 /* What can be wrong. */
 mtype:rule = {
@@ -48,21 +49,8 @@ mtype:rule = {
     (((value) >= CLOCK(m) || wrong(first_below_clock)) && (value) > 0 && \
      ((value) <= CLOCK(m) + OFFSET * COUNTS_PER_TICK || wrong(first_without_limit)))
 
-/* A slot is one attempt of one client, and its token of the lock; 0 means no slot. */
-#define SLOTS (ATTEMPTS + OTHERS_ATTEMPTS + 1)
-#define SLOT(c, attempt) (1 + (c) * ATTEMPTS + (attempt))
-#define CURRENT(c) SLOT(c, tries[c] - 1)
-#define MAY_TRY(c) (tries[c] < (c == 0 -> ATTEMPTS : OTHERS_ATTEMPTS))
-#define CLIENT_OF(slot) ((slot) > ATTEMPTS)
-#define OVER(slot) (phase[CLIENT_OF(slot)] == idle || CURRENT(CLIENT_OF(slot)) != (slot))
 
-/* On the way between an attempt and a master, commands in the order of their numbers. */
-#define ACQUIRE 1
 #define RAISE 2
-#define RELEASE 4
-#define LIVE 7
-#define LATE 8 /* times a command: on another connection, where it may execute still */
-#define GRANTED 64
 #define RAISED 128
 
 typedef Master {
@@ -93,7 +81,6 @@ byte now_tick = 1;
 bit lively;
 byte losses = LOSSES;
 byte breaks = BREAKS;
-byte duplicates = DUPLICATES;
 byte steps = STEPS;
 
 /* Scratch, 0 between steps. */
@@ -102,12 +89,6 @@ byte j;
 byte referred;
 byte token;
 
-#define VOTES(c, least) ((master[0].vote[c] >= least) + (master[1].vote[c] >= least) + (master[2].vote[c] >= least))
-
-inline drop(flags, condition)
-{
-    master[i].pending[j] = ((condition) -> master[i].pending[j] & (255 - (flags)) : master[i].pending[j])
-}
 
 /* Ends each step: drops what can never have an effect again. */
 inline settle()
@@ -159,14 +140,8 @@ inline issue()
     }
     assert(last_slot == 0 || CLIENT_OF(last_slot) == c || phase[CLIENT_OF(last_slot)] != held ||
            validity[CLIENT_OF(last_slot)] == 0 || STEPS > 0);
-    if
-    :: last_slot != 0 && CLIENT_OF(last_slot) != c -> reached(succession)
-    :: else
-    fi;
-    if
-    :: phase[c] == raising -> reached(raised)
-    :: else
-    fi;
+    assert(GOAL != succession || last_slot == 0 || CLIENT_OF(last_slot) == c);
+    assert(GOAL != raised || phase[c] != raising);
     last = token;
     last_slot = CURRENT(c);
     issued[last_slot] = token;
@@ -177,22 +152,16 @@ inline issue()
 inline mark_voters_at_token()
 {
     for (i : 0 .. MASTERS - 1) {
-        if
-        :: master[i].vote[c] > 0 && master[i].given[slot] == token -> master[i].vote[c] = 2
-        :: else
-        fi
+        master[i].vote[c] = (master[i].vote[c] > 0 && master[i].given[slot] == token -> 2 : master[i].vote[c])
     }
 }
 
 inline choose_token()
 {
     for (i : 0 .. MASTERS - 1) {
-        if
-        :: master[i].vote[c] > 0 &&
+        token = (master[i].vote[c] > 0 &&
             (token == 0 || (wrong(minimum) -> master[i].given[slot] < token : master[i].given[slot] > token)) ->
-            token = master[i].given[slot]
-        :: else
-        fi
+            master[i].given[slot] : token)
     }
 }
 
@@ -201,10 +170,7 @@ inline send_raise()
     printf("client %d raises to %d\n", c, token);
     target[slot] = token;
     for (i : 0 .. MASTERS - 1) {
-        if
-        :: master[i].vote[c] == 1 -> master[i].pending[slot] = master[i].pending[slot] | RAISE
-        :: else
-        fi
+        master[i].pending[slot] = master[i].pending[slot] | (master[i].vote[c] == 1 -> RAISE : 0)
     }
 }
 
@@ -352,8 +318,7 @@ inline release()
     if
     :: master[m].owner == slot ->
         printf("master %d removes for client %d\n", m, c);
-        master[m].owner = 0;
-        master[m].left = 0;
+        delete_key(m);
         /* A release levels the counters; a rollback has no token to level them to. */
         if
         :: wrong(counter_deleted_with_lock) -> master[m].counter = 0
@@ -363,10 +328,6 @@ inline release()
     :: else
     fi
 }
-
-#define PENDING(attempt) master[m].pending[SLOT(c, attempt)]
-#define FIRST(mask, attempt) \
-    ((PENDING(attempt) & (mask)) != 0 && ((attempt) == 0 || (PENDING(0) & (mask)) == 0))
 
 inline execute(live, times)
 {
@@ -383,22 +344,6 @@ inline execute(live, times)
     fi
 }
 
-inline break_connection()
-{
-    printf("connection of client %d to master %d breaks\n", c, m);
-    breaks--;
-    master[m].broken[c] = 1;
-    for (j : 1 .. SLOTS - 1) {
-        if
-        :: CLIENT_OF(j) == c ->
-            master[m].pending[j] = (master[m].pending[j] & LIVE) * LATE + (master[m].pending[j] & RELEASE)
-        :: else
-        fi
-    }
-}
-
-#define MAY_HAVE(attempt) (SLOT(c, attempt) < SLOTS && CLIENT_OF(SLOT(c, attempt)) == c)
-
 /* Between client c and master m. What waits, waits as long as it likes; what waits forever is lost. */
 proctype link(byte c; byte m)
 {
@@ -407,30 +352,19 @@ end:
     do
     :: d_step { FIRST(LIVE, 0) -> slot = SLOT(c, 0); execute(true, 1); slot = 0; settle() }
 #if ATTEMPTS > 1
-    :: d_step { MAY_HAVE(1) && FIRST(LIVE, 1) -> slot = SLOT(c, 1); execute(true, 1); slot = 0; settle() }
+    :: d_step { FIRST(LIVE, 1) -> slot = SLOT(c, 1); execute(true, 1); slot = 0; settle() }
 #endif
-#if DUPLICATES > 0
-    /* Hedged: a copy of an ACQUIRE on another connection, whose answer counts as well. */
-    :: d_step {
-        duplicates > 0 && (PENDING(0) & (ACQUIRE + LATE * ACQUIRE)) == ACQUIRE ->
-        duplicates--;
-        PENDING(0) = PENDING(0) | LATE * ACQUIRE;
-        settle()
-    }
-#endif
-#if BREAKS + DUPLICATES > 0
-    :: d_step { FIRST(LATE * LIVE, 0) -> slot = SLOT(c, 0); execute(DUPLICATES > 0, LATE); slot = 0; settle() }
+#if BREAKS > 0
+    :: d_step { FIRST(LATE * LIVE, 0) -> slot = SLOT(c, 0); execute(false, LATE); slot = 0; settle() }
 #if ATTEMPTS > 1
     :: d_step {
-        MAY_HAVE(1) && FIRST(LATE * LIVE, 1) ->
+        FIRST(LATE * LIVE, 1) ->
         slot = SLOT(c, 1);
-        execute(DUPLICATES > 0, LATE);
+        execute(false, LATE);
         slot = 0;
         settle()
     }
 #endif
-#endif
-#if BREAKS > 0
     :: d_step { breaks > 0 && !master[m].broken[c] && tries[c] > 0 -> break_connection(); settle() }
 #endif
     :: d_step {
@@ -463,8 +397,7 @@ end:
         losses > 0 ->
         printf("master %d forgets\n", m);
         losses--;
-        master[m].owner = 0;
-        master[m].left = 0;
+        delete_key(m);
         master[m].counter = wrong(stale_counter_trusted);
         master[m].quarantine = QUARANTINE;
         master[m].floor = CLOCK(m) + QUARANTINE * COUNTS_PER_TICK;
@@ -479,8 +412,7 @@ end:
         steps > 0 && master[m].owner != 0 ->
         printf("clock of master %d leaps, its key expires\n", m);
         steps--;
-        master[m].owner = 0;
-        master[m].left = 0;
+        delete_key(m);
         settle()
     }
 #endif
@@ -495,9 +427,7 @@ inline tick()
     printf("tick\n");
     now_tick = now_tick + (HORIZON > 0);
     for (i : 0 .. MASTERS - 1) {
-        count_down(master[i].quarantine);
-        count_down(master[i].left);
-        master[i].owner = (master[i].left == 0 -> 0 : master[i].owner)
+        pass(i)
     }
     for (i : 0 .. CLIENTS - 1) {
         count_down(validity[i])
@@ -532,6 +462,6 @@ init
     /* Time passes as long as that changes anything, so that an end in which somebody waits is seen. */
 end:
     do
-    :: d_step { (TICKING(0) || TICKING(1) || TICKING(2) || lively) && (HORIZON == 0 || now_tick < HORIZON) -> tick() }
+    :: d_step { (EVERY(||, TICKING) || lively) && (HORIZON == 0 || now_tick < HORIZON) -> tick() }
     od
 }

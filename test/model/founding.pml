@@ -57,12 +57,6 @@
 #define SAME_LIST(a, b) ((a) != blank && (b) != blank && NAME_OF(a) == NAME_OF(b))
 
 #define LIST(l) ((l) == 0 -> FIRST : ((l) == 1 -> SECOND : THIRD))
-#define BIT(m) (1 << (m))
-#define IN(m, set) (((set) & BIT(m)) != 0)
-#define COUNT(set) (((set) & 1) + ((set) >> 1 & 1) + ((set) >> 2 & 1) + ((set) >> 3 & 1) + ((set) >> 4 & 1))
-#define MAJORITY(of, set) (2 * COUNT((set) & (of)) > COUNT(of))
-#define BLOCKING(of, set) (2 * COUNT((set) & (of)) >= COUNT(of)) /* N - q + 1 */
-#define ALL_OF(of, set) ((~(set) & (of)) == 0)
 
 byte record[MASTERS];
 bit young[MASTERS];
@@ -119,7 +113,7 @@ inline new_record(m, what)
 #define MAY_REPLACE(l, m) \
     (OTHER(l, record[m]) && \
         ((IS_FOUNDING(record[m]) && (!wrong(counted) || \
-            BLOCKING(LIST(NAME_OF(record[m])), SEEN(l, NAME_OF(record[m])) & LIST(l)))) || \
+            BLOCKING_PART(LIST(NAME_OF(record[m])), SEEN(l, NAME_OF(record[m])) & LIST(l)))) || \
         (wrong(replaced_unread) && IN(m, SEEN(l, 0))) || \
         (wrong(agreed_replaced) && !IS_FINAL(record[m])) || (wrong(final_replaced) && IS_FINAL(record[m]))))
 
@@ -187,7 +181,7 @@ inline new_record(m, what)
 
 #define MAY_RETURN(l) \
     (wrong(returned_without_evidence) || (wrong(returned_by_one) && evidence[l] != 0) || \
-        BLOCKING(LIST(l), evidence[l] & ~BIT(m)))
+        BLOCKING_PART(LIST(l), evidence[l] & ~BIT(m)))
 
 #define CLIENT(c) \
     :: d_step { \

@@ -88,31 +88,14 @@ inline settle()
             clear(master[i].asks[j], validity[j] == 0);
             clear(master[i].removes[j], !master[i].asks[j] && master[i].owner != j + 1)
         }
-        if
-        :: THROUGH && GOAL == nothing ->
-            master[i].owner = 0;
-            master[i].left = 0;
-            master[i].record = 0;
-            master[i].quarantine = 0;
-            master[i].up_for_long = 0;
-            master[i].durable = 0;
-            for (j : 0 .. CLIENTS - 1) {
-                master[i].connected[j] = 0;
-                master[i].outdated[j] = 0;
-                master[i].remainder[j] = 0;
-                master[i].asks[j] = 0;
-                master[i].removes[j] = 0;
-                master[i].vote[j] = 0
-            }
-        :: else
-        fi
     }
     if
     :: THROUGH && GOAL == nothing ->
+        reset(master);
+        reset(validity);
         faults = 0;
         last = 0;
         for (j : 0 .. CLIENTS - 1) {
-            validity[j] = 0;
             phase[j] = over
         }
     :: else
@@ -157,20 +140,16 @@ inline acquire()
         printf("master %d grants to client %d\n", m, c);
         master[m].owner = c + 1;
         master[m].left = TTL;
+        master[m].vote[c] = (phase[c] == asking);
         if
-        :: phase[c] == asking ->
-            master[m].vote[c] = 1;
-            if
-            :: VOTES(c) >= QUORUM ->
-                printf("client %d has the lock\n", c);
-                phase[c] = held;
-                assert(GOAL != succession || last == 0);
-                assert(GOAL != opened || NEW == 0);
-                last = c + 1;
-                holders = ACTS(0) + ACTS(1);
-                assert(holders <= 1)
-            :: else
-            fi
+        :: phase[c] == asking && VOTES(c) >= QUORUM ->
+            printf("client %d has the lock\n", c);
+            phase[c] = held;
+            assert(GOAL != succession || last == 0);
+            assert(GOAL != opened || NEW == 0);
+            last = c + 1;
+            holders = ACTS(0) + ACTS(1);
+            assert(holders <= 1)
         :: else
         fi
     :: else
@@ -217,8 +196,7 @@ end:
     }
     :: d_step {
         master[m].removes[c] && !master[m].asks[c] && master[m].owner == c + 1 ->
-        master[m].owner = 0;
-        master[m].left = 0;
+        delete_key(m);
         settle()
     }
     od
@@ -234,12 +212,6 @@ inline disconnect()
     }
 }
 
-inline forget()
-{
-    master[m].owner = 0;
-    master[m].left = 0
-}
-
 #define COVERED(m, c) \
     (master[m].connected[c] && (master[m].remainder[c] >= master[m].quarantine || wrong(remainder_not_counted)))
 
@@ -253,22 +225,18 @@ end:
     :: d_step {
         MAY(restart) ->
         printf("master %d restarts empty\n", m);
-        faults--;
-        forget();
+        forget_record(absent);
+        delete_key(m);
         disconnect();
-        master[m].record = absent;
-        master[m].quarantine = 0;
         master[m].up_for_long = 0;
         settle()
     }
     :: d_step {
         MAY(restart) && master[m].record != absent ->
         printf("master %d restarts with an old snapshot\n", m);
-        faults--;
-        forget();
+        forget_record(other_run);
+        delete_key(m);
         disconnect();
-        master[m].record = other_run;
-        master[m].quarantine = 0;
         master[m].up_for_long = 0;
         master[m].durable = 0;
         settle()
@@ -276,10 +244,8 @@ end:
     :: d_step {
         MAY(restart) && master[m].record != absent && master[m].owner != 0 ->
         printf("master %d restarts with its data\n", m);
-        faults--;
+        forget_record(other_run);
         disconnect();
-        master[m].record = other_run;
-        master[m].quarantine = 0;
         master[m].up_for_long = 0;
         settle()
     }
@@ -287,21 +253,17 @@ end:
     :: d_step {
         MAY(flush) && master[m].record != absent ->
         printf("master %d is flushed\n", m);
-        faults--;
-        forget();
-        master[m].record = absent;
-        master[m].quarantine = 0;
+        forget_record(absent);
+        delete_key(m);
         settle()
     }
     /* The record came with the data. */
     :: d_step {
         MAY(promotion) && master[m].record != absent ->
         printf("a replica takes the place of master %d\n", m);
-        faults--;
-        forget();
+        forget_record(other_run);
+        delete_key(m);
         disconnect();
-        master[m].record = other_run;
-        master[m].quarantine = 0;
         master[m].up_for_long = 1;
         master[m].durable = 1;
         settle()
@@ -309,19 +271,17 @@ end:
     :: d_step {
         MAY(takeover) ->
         printf("another server takes the place of master %d\n", m);
-        faults--;
-        forget();
+        forget_record((RETURNS == 1 -> ours : absent));
+        delete_key(m);
         disconnect();
-        master[m].record = (RETURNS == 1 -> ours : absent);
-        master[m].quarantine = 0;
         master[m].up_for_long = 1;
         settle()
     }
     :: d_step {
         MAY(demotion) && master[m].record == ours ->
         printf("master %d was made a replica, and a master again\n", m);
-        faults--;
-        forget();
+        forget_record(not_the_promotion);
+        delete_key(m);
         if
         :: CONNECTED == 0 -> disconnect()
         :: else ->
@@ -329,8 +289,6 @@ end:
                 master[m].outdated[j] = master[m].connected[j]
             }
         fi;
-        master[m].record = not_the_promotion;
-        master[m].quarantine = 0;
         settle()
     }
     /* Not while a key is there (A2), nor in a quarantine before all clients had their handshake. */
@@ -356,9 +314,7 @@ inline tick()
 {
     printf("tick\n");
     for (i : 0 .. MASTERS - 1) {
-        count_down(master[i].left);
-        master[i].owner = (master[i].left == 0 -> 0 : master[i].owner);
-        count_down(master[i].quarantine);
+        pass(i);
         for (j : 0 .. CLIENTS - 1) {
             count_down(master[i].remainder[j])
         }
@@ -386,6 +342,6 @@ init
     /* Time passes as long as that changes anything. */
 end:
     do
-    :: d_step { TICKING(0) || TICKING(1) || TICKING(2) || validity[0] > 0 || validity[1] > 0 -> tick() }
+    :: d_step { EVERY(||, TICKING) || validity[0] > 0 || validity[1] > 0 -> tick() }
     od
 }

@@ -12,9 +12,10 @@
  *                      then, and only that is extended
  */
 
+#define MASTERS 3
+
 #include "common.pml"
 
-#define MASTERS 3
 #define CLIENTS (READERS + OWNERS) /* readers first */
 #define QUORUM 2
 #define BLOCKING (MASTERS - QUORUM + 1)
@@ -78,7 +79,7 @@
 #define quarantined 4
 
 typedef Master {
-    byte key;
+    byte owner; /* or VALUE */
     byte left; /* ticks until it expires */
     byte intent; /* the same */
     byte quarantine; /* ticks until it may vote */
@@ -118,7 +119,6 @@ byte largest;
 byte readers;
 byte owners;
 
-#define EVERY(op, what) (what(0) op what(1) op what(2))
 #define COUNTED(c) ((master[0].ends[c] > 0) + (master[1].ends[c] > 0) + (master[2].ends[c] > 0))
 #define LATE_ENOUGH(c) \
     ((master[0].ends[c] >= deadline) + (master[1].ends[c] >= deadline) + (master[2].ends[c] >= deadline))
@@ -132,10 +132,8 @@ byte owners;
 
 #if CLIENTS == 2
 #define ALL(op, what) (what(0) op what(1))
-#elif CLIENTS == 3
-#define ALL(op, what) (what(0) op what(1) op what(2))
 #else
-#define ALL(op, what) (what(0) op what(1) op what(2) op what(3))
+#define ALL(op, what) (what(0) op what(1) op what(2))
 #endif
 #define IS_OPEN(c) (phase[c] != over)
 #define IS_OPEN_OWNER(c) (phase[c] != over && !shared[c])
@@ -161,9 +159,9 @@ inline settle()
     for (i : 0 .. MASTERS - 1) {
         find_largest(i);
         /* The value is not left behind. */
-        assert(master[i].key != VALUE || master[i].left <= largest + GRACE);
+        assert(master[i].owner != VALUE || master[i].left <= largest + GRACE);
         /* While an entry is alive the key has the value, and outlives the entry. */
-        assert(largest == 0 || (master[i].key == VALUE && master[i].left >= largest + GRACE) ||
+        assert(largest == 0 || (master[i].owner == VALUE && master[i].left >= largest + GRACE) ||
             DELETIONS > 0 || WRONG != nothing)
     }
     for (j : 0 .. CLIENTS - 1) {
@@ -190,7 +188,7 @@ inline settle()
             clear(master[i].acquires[j], j < READERS && validity[j] == 0);
             clear(master[i].asked[j], rest[j] == 0);
             clear(master[i].swaps[j],
-                !master[i].acquires[j] && master[i].swaps[j] == to_swap && master[i].key != TOKEN(j));
+                !master[i].acquires[j] && master[i].swaps[j] == to_swap && master[i].owner != TOKEN(j));
             clear(master[i].unvouched[j], rounds == 0 &&
                 master[i].asked[j] == none && master[i].swaps[j] == none && !master[i].acquires[j])
         }
@@ -208,29 +206,14 @@ inline settle()
     fi;
     if
     :: THROUGH ->
-        for (i : 0 .. MASTERS - 1) {
-            master[i].key = 0;
-            master[i].left = 0;
-            master[i].intent = 0;
-            master[i].quarantine = 0;
-            master[i].said = 0;
-            master[i].blocks = 0;
-            for (j : 0 .. CLIENTS - 1) {
-                master[i].entry[j] = 0;
-                master[i].ends[j] = 0;
-                master[i].acquires[j] = 0;
-                master[i].unvouched[j] = 0;
-                master[i].asked[j] = 0;
-                master[i].swaps[j] = 0
-            }
-        };
+        reset(master);
+        reset(shared);
+        reset(validity);
+        reset(rest);
+        reset(acting);
+        reset(passing);
         for (j : 0 .. CLIENTS - 1) {
-            phase[j] = over;
-            shared[j] = 0;
-            validity[j] = 0;
-            rest[j] = 0;
-            acting[j] = 0;
-            passing[j] = 0
+            phase[j] = over
         };
         rounds = 0;
         losses = 0;
@@ -265,44 +248,24 @@ inline check_exclusion()
         }
     :: else
     fi;
-    if
-    :: readers > 0 && owned_before -> reached(reader_after_owner)
-    :: else
-    fi;
-    if
-    :: owners > 0 && shared_before -> reached(owner_after_readers)
-    :: else
-    fi;
-    if
-    :: owners > 0 && owned_before -> reached(two_owners)
-    :: else
-    fi
+    assert(GOAL != reader_after_owner || readers == 0 || !owned_before);
+    assert(GOAL != owner_after_readers || owners == 0 || !shared_before);
+    assert(GOAL != two_owners || owners == 0 || !owned_before)
 }
 
-/* The q-th largest end of a vote. */
 inline move_deadline(c)
 {
-    deadline = TTL;
-    do
-    :: deadline > 0 && LATE_ENOUGH(c) < QUORUM -> deadline--
-    :: else -> break
-    od;
+    find_deadline(LATE_ENOUGH(c) < QUORUM);
     if
     :: deadline > acting[c] ->
         printf("client %d has the lock for %d ticks\n", c, deadline);
         acting[c] = deadline;
         check_exclusion();
-        if
-        :: phase[c] == asking && DELETIONS > 0 && !shared[c] -> succeeded = 1
-        :: else
-        fi;
+        succeeded = succeeded || (phase[c] == asking && DELETIONS > 0 && !shared[c]);
         if
         :: DELETIONS > 0 && c == 0 ->
             assert(!succeeded || unseen);
-            if
-            :: succeeded -> reached(gap_hidden)
-            :: else
-            fi;
+            assert(GOAL != gap_hidden || !succeeded);
             succeeded = 0
         :: else
         fi;
@@ -356,7 +319,7 @@ inline empty_entries(m)
 inline add_entry(m, c)
 {
     if
-    :: master[m].key == 0 && !wrong(stale_entries_kept) -> empty_entries(m)
+    :: master[m].owner == 0 && !wrong(stale_entries_kept) -> empty_entries(m)
     :: else
     fi;
     master[m].entry[c] = TTL;
@@ -366,12 +329,12 @@ inline add_entry(m, c)
         master[m].left =
             (master[m].left > TTL + GRACE || (wrong(shortened_by_acquire) && master[m].left > 0) -> 
                     master[m].left : TTL + GRACE);
-        master[m].key = VALUE
+        master[m].owner = VALUE
     fi
 }
 
 #define MAY_READ(m) \
-    (master[m].key == 0 || master[m].key == VALUE || wrong(read_beside_owner))
+    (master[m].owner == 0 || master[m].owner == VALUE || wrong(read_beside_owner))
 #define MAY_VOTE(m) (master[m].quarantine == 0)
 
 inline acquire_shared(m, c)
@@ -380,7 +343,7 @@ inline acquire_shared(m, c)
     master[m].acquires[c] = 0;
     assert(GOAL != late_entry || phase[c] != over);
     if
-    :: wrong(read_beside_owner) && master[m].key != 0 && master[m].key != VALUE -> master[m].entry[c] = TTL
+    :: wrong(read_beside_owner) && master[m].owner != 0 && master[m].owner != VALUE -> master[m].entry[c] = TTL
     :: else -> add_entry(m, c)
     fi;
     if
@@ -395,7 +358,7 @@ inline acquire_exclusive(m, c)
     printf("master %d executes SET of client %d\n", m, c);
     master[m].acquires[c] = 0;
     assert(GOAL != late_key || phase[c] != over);
-    master[m].key = TOKEN(c);
+    master[m].owner = TOKEN(c);
     master[m].left = TTL;
     if
     :: phase[c] != over && validity[c] > 0 && !shared[c] && MAY_VOTE(m) ->
@@ -409,12 +372,14 @@ inline acquire_exclusive(m, c)
 #define COUNTS(m, c) (!master[m].unvouched[c] || master[m].quarantine == 0)
 #define IS_THERE(m, c) \
     (shared[c] -> \
-        (master[m].entry[c] > 0 && (master[m].key == VALUE || wrong(entry_is_enough) || wrong(set_beside_readers))) : \
-        master[m].key == TOKEN(c))
+        (master[m].entry[c] > 0 && (master[m].owner == VALUE || wrong(entry_is_enough) || wrong(set_beside_readers))) : \
+        master[m].owner == TOKEN(c))
 #define MAY_HEAL(m, c) \
     ((master[m].quarantine == 0 || wrong(heal_in_quarantine)) && \
-        (master[m].key == 0 || (shared[c] && (master[m].key == VALUE || wrong(readers_heal_over_owner))) || \
-            (!shared[c] && (master[m].key == TOKEN(c) || wrong(owner_heals_over_readers)))))
+        (master[m].owner == 0 || (shared[c] && (master[m].owner == VALUE || wrong(readers_heal_over_owner))) || \
+            (!shared[c] && (master[m].owner == TOKEN(c) || wrong(owner_heals_over_readers)))))
+
+#define IS_QUARANTINED(m) (master[m].quarantine > 0 && (master[m].owner == 0 || master[m].owner == VALUE))
 
 inline extend(m, c, counted)
 {
@@ -425,7 +390,7 @@ inline extend(m, c, counted)
         :: shared[c] ->
             master[m].entry[c] = TTL;
             master[m].left =
-                (master[m].left > TTL + GRACE || wrong(not_prolonged) || master[m].key != VALUE ->
+                (master[m].left > TTL + GRACE || wrong(not_prolonged) || master[m].owner != VALUE ->
                         master[m].left : TTL + GRACE)
         :: else -> master[m].left = (master[m].left > TTL -> master[m].left : TTL)
         fi;
@@ -439,22 +404,16 @@ inline extend(m, c, counted)
             assert(GOAL != unvouched_refused || !shared[c])
         :: else
         fi
+    :: !IS_THERE(m, c) && MAY_HEAL(m, c) ->
+        printf("master %d, client %d: missing\n", m, c);
+        count_removal(m, c, missing);
+        master[m].asked[c] = (DELETIONS > 0 -> none : to_heal)
+    :: !IS_THERE(m, c) && !MAY_HEAL(m, c) && IS_QUARANTINED(m) ->
+        printf("master %d, client %d: quarantined\n", m, c);
+        count_removal(m, c, quarantined)
     :: else ->
-        if
-        :: !IS_THERE(m, c) && MAY_HEAL(m, c) ->
-            printf("master %d, client %d: missing\n", m, c);
-            count_removal(m, c, missing);
-            master[m].asked[c] = (DELETIONS > 0 -> none : to_heal)
-        :: else ->
-            if
-            :: master[m].quarantine > 0 && (master[m].key == 0 || master[m].key == VALUE) ->
-                printf("master %d, client %d: quarantined\n", m, c);
-                count_removal(m, c, quarantined)
-            :: else ->
-                printf("master %d, client %d: another owner's\n", m, c);
-                count_removal(m, c, foreign)
-            fi
-        fi
+        printf("master %d, client %d: another owner's\n", m, c);
+        count_removal(m, c, foreign)
     fi
 }
 
@@ -467,7 +426,7 @@ inline heal(m, c, counted)
         if
         :: shared[c] -> add_entry(m, c)
         :: else ->
-            master[m].key = TOKEN(c);
+            master[m].owner = TOKEN(c);
             master[m].left = (master[m].left > TTL -> master[m].left : TTL)
         fi;
         if
@@ -486,8 +445,7 @@ inline swap(m, c)
     if
     :: master[m].swaps[c] == to_swap && wrong(downgrade_in_two_steps) ->
         printf("master %d deletes the key of client %d\n", m, c);
-        master[m].key = 0;
-        master[m].left = 0;
+        delete_key(m);
         master[m].swaps[c] = to_add
     :: master[m].swaps[c] == to_swap && !wrong(downgrade_in_two_steps) ->
         printf("master %d swaps the token of client %d\n", m, c);
@@ -497,7 +455,7 @@ inline swap(m, c)
         fi;
         master[m].entry[c] = master[m].left;
         master[m].left = master[m].left + GRACE;
-        master[m].key = VALUE;
+        master[m].owner = VALUE;
         master[m].swaps[c] = none;
         master[m].unvouched[c] = (wrong(downgrade_vouches) -> 0 : master[m].unvouched[c])
     :: else ->
@@ -511,18 +469,16 @@ inline release(m, c)
 {
     printf("master %d removes for client %d\n", m, c);
     if
-    :: master[m].key == TOKEN(c) || (master[m].key == VALUE && master[m].entry[c] == 0) ->
-        master[m].key = 0;
-        master[m].left = 0
+    :: master[m].owner == TOKEN(c) || (master[m].owner == VALUE && master[m].entry[c] == 0) ->
+        delete_key(m)
     :: else ->
         deadline = master[m].entry[c];
         master[m].entry[c] = 0;
         find_largest(m);
         if
-        :: master[m].key == VALUE && (largest == 0 || wrong(deleted_beside_reader)) && !wrong(value_left_behind) ->
-            master[m].key = 0;
-            master[m].left = 0
-        :: master[m].key == VALUE && largest > 0 && !wrong(deleted_beside_reader) ->
+        :: master[m].owner == VALUE && (largest == 0 || wrong(deleted_beside_reader)) && !wrong(value_left_behind) ->
+            delete_key(m)
+        :: master[m].owner == VALUE && largest > 0 && !wrong(deleted_beside_reader) ->
             assert(GOAL != shortened || master[m].left == largest + GRACE);
             master[m].left = (wrong(shortened_by_release) -> deadline : largest + GRACE)
         :: else
@@ -531,8 +487,8 @@ inline release(m, c)
 }
 
 #define IS_LEFT(m, c) \
-    (master[m].key == TOKEN(c) || master[m].entry[c] > 0 || \
-        (wrong(value_is_token) && c >= READERS && master[m].key == VALUE))
+    (master[m].owner == TOKEN(c) || master[m].entry[c] > 0 || \
+        (wrong(value_is_token) && c >= READERS && master[m].owner == VALUE))
 
 /* The commands of client c to master m, and what each does there. What waits, waits as long as it likes. A
  * removal is executed at any time, and so may be overtaken by the acquire or overtake it. */
@@ -544,7 +500,7 @@ inline release(m, c)
         settle() \
     } \
     :: d_step { \
-        master[m].acquires[c] && c >= READERS && master[m].key == 0 -> \
+        master[m].acquires[c] && c >= READERS && master[m].owner == 0 -> \
         acquire_exclusive(m, c); \
         settle() \
     } \
@@ -553,14 +509,14 @@ inline release(m, c)
     :: d_step { master[m].asked[c] == to_heal && judged -> heal(m, c, true); settle() } \
     :: d_step { master[m].asked[c] == to_heal && MAY_HEAL(m, c) && judged -> heal(m, c, false); settle() } \
     :: d_step { \
-        (master[m].swaps[c] == to_swap && master[m].key == TOKEN(c)) || \
-            (master[m].swaps[c] == to_add && (master[m].key == 0 || master[m].key == VALUE)) -> \
+        (master[m].swaps[c] == to_swap && master[m].owner == TOKEN(c)) || \
+            (master[m].swaps[c] == to_add && (master[m].owner == 0 || master[m].owner == VALUE)) -> \
         swap(m, c); \
         settle() \
     } \
     :: d_step { phase[c] == over && !THROUGH && IS_LEFT(m, c) -> release(m, c); settle() } \
     :: d_step { \
-        INTENTS > 0 && phase[c] == asking && !shared[c] && master[m].key == VALUE && master[m].intent < TTL -> \
+        INTENTS > 0 && phase[c] == asking && !shared[c] && master[m].owner == VALUE && master[m].intent < TTL -> \
         printf("client %d sets the intent on master %d\n", c, m); \
         master[m].intent = TTL; \
         settle() \
@@ -569,8 +525,7 @@ inline release(m, c)
 inline lose(m)
 {
     losses--;
-    master[m].key = 0;
-    master[m].left = 0;
+    delete_key(m);
     master[m].intent = 0;
     master[m].quarantine = QUARANTINE;
     empty_entries(m);
@@ -587,9 +542,6 @@ end:
     COMMANDS(1)
 #if CLIENTS > 2
     COMMANDS(2)
-#endif
-#if CLIENTS > 3
-    COMMANDS(3)
 #endif
 #if INTENTS > 0
     :: d_step {
@@ -610,7 +562,7 @@ end:
         settle()
     }
     :: d_step {
-        losses > 0 && master[m].key != 0 ->
+        losses > 0 && master[m].owner != 0 ->
         printf("master %d restarts with its data\n", m);
         losses--;
         master[m].quarantine = QUARANTINE;
@@ -619,11 +571,10 @@ end:
 #endif
 #if DELETIONS > 0
     :: d_step {
-        deletions > 0 && phase[0] == held && master[m].key == VALUE && EVERY(+, IS_BUSY) == 0 && judged ->
+        deletions > 0 && phase[0] == held && master[m].owner == VALUE && EVERY(+, IS_BUSY) == 0 && judged ->
         printf("the key on master %d is deleted\n", m);
         deletions--;
-        master[m].key = 0;
-        master[m].left = 0;
+        delete_key(m);
         unseen = unseen || master[m].ends[0] > acting[0];
         settle()
     }
@@ -685,8 +636,7 @@ inline tick()
 {
     printf("tick\n");
     for (i : 0 .. MASTERS - 1) {
-        count_down(master[i].left);
-        master[i].key = (master[i].left == 0 -> 0 : master[i].key);
+        pass(i);
         if
         :: master[i].intent == 1 ->
             for (j : 0 .. CLIENTS - 1) {
@@ -695,7 +645,6 @@ inline tick()
         :: else
         fi;
         count_down(master[i].intent);
-        count_down(master[i].quarantine);
         count_down(master[i].blocks);
         for (j : 0 .. CLIENTS - 1) {
             count_down(master[i].entry[j]);
@@ -739,9 +688,6 @@ end:
 #if CLIENTS > 2
     CLIENT(2)
 #endif
-#if CLIENTS > 3
-    CLIENT(3)
-#endif
     :: d_step { DELETIONS > 0 && phase[0] == held && !judged -> judge(); settle() }
     od
 }
@@ -762,7 +708,7 @@ init
             phase[0] = held;
             acting[0] = TTL;
             for (m : 0 .. QUORUM - 1) {
-                master[m].key = VALUE;
+                master[m].owner = VALUE;
                 master[m].left = TTL + GRACE;
                 master[m].entry[0] = TTL;
                 master[m].ends[0] = TTL;
@@ -780,6 +726,6 @@ init
     /* Time passes as long as that changes anything. */
 end:
     do
-    :: d_step { TICKING(0) || TICKING(1) || TICKING(2) || ALL(||, IS_TIMED) -> tick() }
+    :: d_step { EVERY(||, TICKING) || ALL(||, IS_TIMED) -> tick() }
     od
 }
