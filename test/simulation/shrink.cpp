@@ -19,11 +19,11 @@ public:
     plan run() {
         for (std::size_t before = 0; before != best_.size();) {
             before = best_.size();
-            drop_in_pieces([](plan & what) -> auto& { return what.faults; });
+            drop_each([](plan & what) -> auto& { return what.faults; });
             for (std::size_t i = 0; i < best_.clients.size(); ++i) {
-                drop_in_pieces([i](plan & what) -> auto& { return what.clients[i].workers; });
+                drop_each([i](plan & what) -> auto& { return what.clients[i].workers; });
                 for (std::size_t j = 0; j < best_.clients[i].workers.size(); ++j) {
-                    drop_in_pieces(
+                    drop_each(
                         [ i, j ](plan & what) -> auto& { return what.clients[i].workers[j]; });
                 }
             }
@@ -44,23 +44,13 @@ private:
         return fails;
     }
 
-    // Halves first, then smaller pieces, then one by one.
     template <typename List>
-    void drop_in_pieces(List list) {
-        std::size_t piece = (list(best_).size() + 1) / 2;
-        while (piece > 0) {
-            for (std::size_t at = 0; at < list(best_).size();) {
-                plan candidate = best_;
-                auto& items = list(candidate);
-                const std::size_t end = std::min(items.size(), at + piece);
-                items.erase(
-                    items.begin() + static_cast<std::ptrdiff_t>(at),
-                    items.begin() + static_cast<std::ptrdiff_t>(end));
-                if (!keep(std::move(candidate))) {
-                    at += piece;
-                }
-            }
-            piece /= 2;
+    void drop_each(List list) {
+        for (std::size_t at = 0; at < list(best_).size();) {
+            plan candidate = best_;
+            auto& items = list(candidate);
+            items.erase(items.begin() + static_cast<std::ptrdiff_t>(at));
+            at += keep(std::move(candidate)) ? 0U : 1U;
         }
     }
 
