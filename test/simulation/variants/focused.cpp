@@ -18,23 +18,20 @@ struct scene {
 };
 
 void begin(plan& what, const scene& wanted) {
-    what.focused = true;
-    what.faults.clear();
-    what.masters.assign(3, master_plan{});
+    plan made;
+    made.seed = what.seed;
+    made.profile = what.profile;
+    made.focused = true;
+    made.masters.resize(3);
     client_plan client;
     client.speaks = wanted.speaks;
     client.max_ttl_ms = wanted.ttl_ms;
     client.workers.resize(1);
-    what.clients.assign(wanted.clients, client);
-    what.ordered = false;
-    what.faults_end = sec;
-    what.drift_margin_ms = 2;
-    what.offset_bound_ms = wanted.speaks == speech::plain ? 0 : 4;
-    what.master_timeout_ms = 30;
-    what.connect_timeout_ms = 100;
-    what.health_check_ms = 500;
-    what.air = {};
-    what.air.delay_max = 500 * us;
+    made.clients.assign(wanted.clients, client);
+    made.faults_end = sec;
+    made.offset_bound_ms = wanted.speaks == speech::plain ? 0 : 4;
+    made.air.delay_max = 500 * us;
+    what = made;
 }
 
 op simple(const scene& wanted) {
