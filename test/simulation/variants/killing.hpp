@@ -11,10 +11,7 @@ namespace simulation {
 /// While it lives, the variant is on.
 class switched_on {
 public:
-    explicit switched_on(const variant* which) noexcept
-        : decision_(which == nullptr ? nullptr : which->decision) {
-        set(true);
-    }
+    explicit switched_on(const variant& which) noexcept : decision_(which.decision) { set(true); }
     ~switched_on() { set(false); }
     switched_on(const switched_on&) = delete;
     switched_on& operator=(const switched_on&) = delete;
@@ -29,11 +26,14 @@ private:
     bool* decision_;
 };
 
-/// What executes scripts as the variant says. Without one, as they are.
-lua_machine lua_of(const variant* which);
+/// The protocol as it should be.
+inline const variant right_one{};
 
-/// A plan, misused as the variant says. Without one, as it is.
-plan plan_of(std::uint64_t seed, const profile& kind, const variant* which);
+/// What executes scripts as the variant says.
+lua_machine lua_of(const variant& which);
+
+/// A plan, misused as the variant says.
+plan plan_of(std::uint64_t seed, const profile& kind, const variant& which);
 
 struct hunt {
     std::optional<violation> broken; // by the last seed
@@ -41,7 +41,7 @@ struct hunt {
     figures sum; // also of the seeds before it
 };
 
-/// Runs `seeds` seeds from `first` on. Without a variant: of the protocol as it should be.
-hunt kill(const variant* which, const profile& kind, std::uint64_t first, std::uint64_t seeds);
+/// Runs `seeds` seeds from `first` on.
+hunt kill(const variant& which, const profile& kind, std::uint64_t first, std::uint64_t seeds);
 
 } // namespace simulation

@@ -18,7 +18,7 @@ using namespace simulation;
 
 // A line of the table that the documentation shows. True if it died.
 bool kill_one(const variant& which, const profile& kind, std::uint64_t first, std::uint64_t seeds) {
-    const hunt ended = kill(&which, kind, first, seeds);
+    const hunt ended = kill(which, kind, first, seeds);
     fmt::print(
         "| {} | {} | {} | {} | {} | {} |\n",
         which.number,
@@ -31,7 +31,7 @@ bool kill_one(const variant& which, const profile& kind, std::uint64_t first, st
     return ended.broken.has_value();
 }
 
-void replay(std::uint64_t seed, const profile& kind, const variant* which) {
+void replay(std::uint64_t seed, const profile& kind, const variant& which) {
     const switched_on on(which);
     lua_machine lua = lua_of(which);
     const plan what = plan_of(seed, kind, which);
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
         return 2;
     }
     if (!kills) {
-        replay(seed, *in, only);
+        replay(seed, *in, only != nullptr ? *only : right_one);
         return 0;
     }
     bool all_died = true;

@@ -16,12 +16,12 @@ struct script_change {
 };
 
 struct variant {
-    unsigned number;
+    unsigned number = 0;
     std::string_view name;
     std::string_view profile;  // in which it is known to die
-    std::uint64_t first;       // seed
-    std::uint64_t seeds;       // within this number it must die
-    bool* decision;            // of lib/core that is taken the wrong way, or null
+    std::uint64_t first = 0;   // seed
+    std::uint64_t seeds = 0;   // within this number it must die
+    bool* decision = nullptr;  // of lib/core that is taken the wrong way, or null
     std::string_view sentence; // what is wrong
     std::vector<script_change> changes{};
     mistake misuse = mistake::none; // of the simulated client

@@ -1,7 +1,6 @@
 // Every known bug of the protocol breaks a promise, and the protocol without it keeps them where
 // the bug was found.
 
-#include "core/base/decisions.hpp"
 #include "focused.hpp"
 #include "killing.hpp"
 #include "support/test.hpp"
@@ -28,12 +27,12 @@ TEST_CASE("every known bug of the protocol is found") {
     INFO(
         "variant " << which.number << " " << which.name << " (" << which.sentence << ") in profile "
                    << which.profile << ", " << which.seeds << " seeds from " << which.first);
-    const hunt died = kill(&which, kind, which.first, which.seeds);
+    const hunt died = kill(which, kind, which.first, which.seeds);
     REQUIRE(died.broken);
 
     // It was the bug: the same seed without it breaks nothing.
     INFO("seed " << died.seed << ": " << died.broken->text);
-    CHECK_FALSE(kill(nullptr, kind, died.seed, 1).broken);
+    CHECK_FALSE(kill(right_one, kind, died.seed, 1).broken);
 }
 
 TEST_CASE("the protocol without a bug keeps its promises in the focused profiles") {
@@ -41,7 +40,7 @@ TEST_CASE("the protocol without a bug keeps its promises in the focused profiles
         GENERATE(Catch::Generators::range(std::size_t{0}, focused_profiles().size()));
     const profile& kind = focused_profiles()[number];
     constexpr std::uint64_t seeds = 120;
-    const hunt ended = kill(nullptr, kind, 1, seeds);
+    const hunt ended = kill(right_one, kind, 1, seeds);
     INFO("simulate_variants --profile " << kind.name << " --seed " << ended.seed);
     INFO((ended.broken ? ended.broken->text : std::string()));
     CHECK_FALSE(ended.broken);
@@ -50,18 +49,6 @@ TEST_CASE("the protocol without a bug keeps its promises in the focused profiles
     CHECK(
         std::ranges::any_of(ended.sum.faults, [](std::uint64_t one) { return one > 0; })
         == (kind.name != "far-clocks"));
-}
-
-TEST_CASE("a variant is on only while it is wanted") {
-    using namespace redlock::core;
-    CHECK_FALSE(wrong::quorum_half);
-    {
-        const switched_on on(find_variant("quorum-half"));
-        CHECK(wrong::quorum_half);
-        CHECK_FALSE(wrong::no_drift);
-    }
-    CHECK_FALSE(wrong::quorum_half);
-    CHECK(find_variant("no such thing") == nullptr);
 }
 
 TEST_CASE("the table of variants has each of them once") {
