@@ -12,7 +12,6 @@ namespace simulation {
 enum class promise : std::uint8_t {
     exclusion, // at most one holder acts on a resource, or all of them are readers
     order,     // fencing tokens are unique and increase in the order of ownership
-    store,     // the fenced store accepts no write of an older owner after one of a newer owner
     no_orphan, // no key outlives its bound
     loss_told, // each loss is signalled by its deadline, unless the process did not run
     progress,  // once faults have ended, each waiter gets its lock, and nothing is left over
@@ -67,7 +66,7 @@ public:
     void released(nanos now, std::size_t ownership);
 
     /// A write with the ownership's fencing token arrives at the fenced store.
-    void write(nanos now, std::size_t ownership);
+    void write(std::size_t ownership);
 
     /// Checks that a lock key expires within its bound: it was written and stays until `until`,
     /// unless it is removed earlier.

@@ -258,8 +258,7 @@ void client::acquired(const core::acquire_call& done, const core::claim& lease) 
     for (const nanos after : one->now.write_after) {
         for (const std::size_t each : one->held.ownerships) {
             if (fencing != 0) {
-                here_.queue.push(
-                    here_.now + after, [this, each] { here_.judge.write(here_.now, each); });
+                here_.queue.push(here_.now + after, [this, each] { here_.judge.write(each); });
             }
         }
     }
