@@ -45,7 +45,7 @@ protected:
     ~errand() = default;
 };
 
-/// Waited for without a loop: the waits of the standard's atomics yield the processor first.
+/// A semaphore, because the waits of the standard's atomics yield the processor before they sleep.
 class event {
 public:
     event() noexcept { sem_init(&raised_, 0, 0); }
@@ -88,14 +88,15 @@ struct manager::impl {
         if (first != nullptr) {
             return; // it comes for all
         }
+        const auto run_all = [this] {
+            if (!has_ended()) {
+                run_errands(nullptr);
+            }
+        };
         try {
-            asio::post(io, [this] {
-                if (!has_ended()) {
-                    run_errands(nullptr);
-                }
-            });
-        } catch (...) { // no memory: it would fail there as well
-            run_errands(nullptr);
+            asio::post(io, run_all);
+        } catch (...) { // no memory: they fail here as they would there
+            run_all();
         }
     }
     /// Begins an operation. An observer wants to see it in the thread of its caller.
@@ -109,7 +110,8 @@ struct manager::impl {
             deliver();
         }
     }
-    /// Runs those that are there, in the order of their arrival.
+    /// Runs those that are there, in the order of their arrival. `then`: what comes before the
+    /// next.
     void run_errands(errand* then) noexcept {
         errand* earlier = nullptr;
         for (errand* one = errands_.exchange(then, std::memory_order_acquire); one != nullptr;) {

@@ -346,7 +346,7 @@ an extension never shortens
         "a b c",
         "ttl=10000 of_a=$ of_b=one of_c=two",
         R"(
-each has a token of its own, and what one of them meets is none of the others'
+each has a token of its own, and the result of one does not affect the others
  | a=$/4000 b=one/20000 c=two/9     | 1 0              | a=$/10000 b=one/20000 c=two/10000
  | a=#/9 b=other/4000 c=two/9       | 1 0 1 wrong 2 4000 | = c=two/10000
 )");
@@ -479,7 +479,7 @@ TEST_CASE("what acquisitions of several locks in one call do") {
             R"(
 each has a token and a counter of its own
  | a:f=T-70s/9 b:f=abc/9 c:f=T+5s/9 | 1 T T-69999999 T T+5000001 | B a=$/10000 a:f=T-69999999/90000 c=two/10000 c:f=T+5000001/90000
-what one of them meets is none of the others'
+the result of one does not affect the others
  | a=other/4000 b:f=#          | 1 T -4002 wrong T      | = C
 q=0 | epoch=4,run,-,0,0,1d a:f=41/9 b=other/4000 b:f=41/9 | 1 T 42 -4002 1 | = a=$/10000 a:f=42/90000 c=two/10000 c:f=1/90000
 the master is asked once for all
@@ -505,7 +505,7 @@ of the same lock the first gets it
             R"(
 each has a token of its own, and counters are left alone
  |                     | 1 T | A B C
-what one of them meets is none of the others', and is told in their order
+the result of one does not affect the others, and the results are in their order
  | a=other/4000                | 1 T 1 4000          | = B C
 the master is asked once for all
 not_after=T   | b=other/4000                   | 1 T 2 4000    | = A C
@@ -710,7 +710,7 @@ TEST_CASE("what extensions of several locks in one call do") {
             R"(
 each has a token and a counter of its own
  | a=$/9999 b=one/20000 c=two/9 a:f=50/9 b:f=50/9 c:f=abc/9 | 1 T | A b=one/20000 b:f=51/90000 C
-what one of them meets is none of the others', and is told in their order
+the result of one does not affect the others, and the results are in their order
  | a=$/9 a:f=# b=one/9 c=other/0        | 1 T 1 wrong 3 0      | = B
 whether the master may have forgotten comes first, and matters to those that are missing
  | a=$/9 c=other/7 epoch=4,run,-,T-29999999,0,1d | 2 T 2 -2 3 7   | = A
@@ -728,7 +728,7 @@ not_after=T-1 | a=$/9 b=other/7 c=two/9 | -1 0 T   | =
         R"(
 each has a token of its own, and counters are left alone
  | a=$/9 b=one/9 a:f=7/9  | 1 T                | = a=$/10000 b=one/10000
-what one of them meets is none of the other's, and is told in their order
+the result of one does not affect the other, and the results are in their order
  | a=other/4000 b=one/9   | 1 T 1 4000         | = b=one/10000
 )");
 }
@@ -933,7 +933,7 @@ TEST_CASE("what releases of several locks in one call do") {
         R"(
 each has a token and a counter of its own, and is told of if that is wanted
                 | a=$/9 b=one/9 c=two/9 a:f=60/9 c:f=60/9    | 1 0     | a:f=60/9 b:f=51/90000 c:f=60/9         | a:free<-$ c:free<-two
-what one of them meets is none of the others', and is told in their order
+the result of one does not affect the others, and the results are in their order
 publish=refused | b=other/9 c=two/9                          | 1 0 1 -1 2 0 3 -2 | b=other/9 c:f=52/90000       |
 )");
     check(
@@ -952,7 +952,7 @@ of the same lock each token is looked for
         R"(
 each has a token of its own, and counters are left alone
 publish=refused | a=$/9 b=one/9 d=four/9               | 1 0 2 -2 3 -1 |               |
-what one of them meets is none of the others', and is told in their order
+the result of one does not affect the others, and the results are in their order
                 | a=other/4000 b=one/9 c=two/9 d=four/9 | 1 0 1 0       | a=other/4000  | b:free<-one
 )");
 }
