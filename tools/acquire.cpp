@@ -5,6 +5,7 @@
 #include "exit_code.hpp"
 #include "hints.hpp"
 #include "json.hpp"
+#include "options.hpp"
 #include "patience.hpp"
 #include "session.hpp"
 

@@ -3,6 +3,7 @@
 #include "command_line.hpp"
 #include "exit_code.hpp"
 #include "local.hpp"
+#include "options.hpp"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -42,29 +41,6 @@ struct command_line {
 /// The part of the command line that belongs to another program: "-- COMMAND [ARGS...]", "--
 /// OPTIONS..." or nothing, according to the examples.
 std::string_view tail_of(const CLI::App& app);
-
-/// \name What a value may be, said as the library says it
-/// \{
-CLI::Validator one_of(std::vector<std::string> words);
-CLI::Validator whole_number(std::size_t low, std::size_t high);
-CLI::Validator number_between(double low, double high);
-/// \}
-
-/// Describes an error of the option library in the style of all other errors.
-std::string sentence_of(const CLI::Error& error);
-
-/// Adds an option whose value is a duration.
-CLI::Option*
-add_duration(CLI::App& app, const std::string& name, milliseconds& into, const std::string& what);
-
-/// --ttl. The default is `redlock::default_ttl`.
-void add_ttl(CLI::App& app, milliseconds& into, const std::string& what);
-
-/// RESOURCE, --ttl, --wait and the like.
-void add_wishes(CLI::App& app, lock_wishes& into, const std::string& usual_wait);
-
-/// RESOURCE alone.
-void add_resource(CLI::App& app, std::string& into);
 
 /// Reads all values in the order: command line, environment, file, default. Throws `failure`, or
 /// `CLI::Success` for the help or the version.

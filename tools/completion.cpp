@@ -1,6 +1,7 @@
 #include "completion.hpp"
 
 #include "command_line.hpp"
+#include "options.hpp"
 #include "words.hpp"
 
 #include <fmt/format.h>

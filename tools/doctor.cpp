@@ -5,6 +5,7 @@
 #include "exit_code.hpp"
 #include "findings.hpp"
 #include "json.hpp"
+#include "options.hpp"
 #include "session.hpp"
 
 #include <fmt/format.h>

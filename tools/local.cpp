@@ -2,6 +2,7 @@
 
 #include "command_line.hpp"
 #include "exit_code.hpp"
+#include "options.hpp"
 #include "process/master_process.hpp"
 #include "session.hpp"
 #include "supervisor.hpp"

@@ -4,6 +4,7 @@
 #include "exit_code.hpp"
 #include "json.hpp"
 #include "member_changes.hpp"
+#include "options.hpp"
 #include "session.hpp"
 
 #include <fmt/format.h>

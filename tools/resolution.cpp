@@ -3,6 +3,7 @@
 #include "command_line.hpp"
 #include "exit_code.hpp"
 #include "redaction.hpp"
+#include "refusals.hpp"
 #include "toml.hpp"
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 #include "acquire.hpp"
 #include "command_line.hpp"
 #include "exit_code.hpp"
+#include "options.hpp"
 #include "resolution.hpp"
 #include "run.hpp"
 

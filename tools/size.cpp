@@ -4,6 +4,7 @@
 #include "config/sizing.hpp"
 #include "exit_code.hpp"
 #include "json.hpp"
+#include "options.hpp"
 
 #include <fmt/format.h>
 
