@@ -9,6 +9,7 @@
 #include "session.hpp"
 #include "supervisor.hpp"
 #include "terminating_signals.hpp"
+#include "terms.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -30,9 +31,6 @@
 namespace cli {
 namespace {
 
-// With a shorter ttl, a command would be stopped before a renewal could arrive.
-constexpr milliseconds command_ttl_min{50};
-
 // Wall clock in milliseconds: the only clock that another program can read.
 std::int64_t wall_time_of(redlock::time_point at) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -45,8 +43,8 @@ public:
     run(run_options options, redlock::config configuration, std::vector<std::string> command)
         : options_(std::move(options)),
           program_(command.front()),
-          wanted_(wishes(configuration)),
-          supervisor_(std::make_unique<supervisor>(rules(std::move(command)))),
+          terms_(options_, configuration),
+          supervisor_(std::make_unique<supervisor>(terms_.rules(std::move(command)))),
           session_(std::in_place, std::move(configuration)),
           signals_(session_->io),
           refresh_(session_->io),
@@ -85,89 +83,14 @@ private:
         return out >= 0 ? out : throw std::system_error(errno, std::generic_category(), "fcntl");
     }
 
-    redlock::acquire_options wishes(const redlock::config& configuration) {
-        // Before the range without a command, which is wider.
-        const milliseconds longest =
-            configuration.max_ttl.count() != 0 ? configuration.max_ttl : std::chrono::hours(24);
-        if (const milliseconds ttl = ttl_of(options_.lock.ttl, configuration);
-            ttl < command_ttl_min || ttl > longest) {
-            const bool too_short = longest < command_ttl_min;
-            throw failure(
-                exit_code::configuration,
-                fmt::format(
-                    "{} is {}; allowed with a command: {} to {}",
-                    too_short ? "--max-ttl" : "--ttl",
-                    duration_text(too_short ? longest : ttl),
-                    duration_text(command_ttl_min),
-                    too_short ? "1d" : "--max-ttl, " + duration_text(longest)));
-        }
-        auto out = options_of(options_.lock, redlock::wait_for::forever(), configuration);
-        usual_ttl_ = options_.lock.ttl == redlock::default_ttl;
-        usual_grace_ = options_.grace.count() == 0;
-        options_.lock.ttl = ttl_of(options_.lock.ttl, configuration);
-        options_.grace = usual_grace_ ? grace_for(options_.lock.ttl) : options_.grace;
-        out.max_hold = options_.max_hold;
-        out.stop_margin = options_.grace;
-        out.mode = options_.shared ? redlock::lock_mode::shared : redlock::lock_mode::exclusive;
-        // Renewal starts at a third of the ttl and needs time for retries.
-        if (options_.grace * 2 > options_.lock.ttl) {
-            throw failure(
-                exit_code::configuration,
-                fmt::format(
-                    "--grace is {}; allowed: at most half of --ttl, {}",
-                    duration_text(options_.grace),
-                    duration_text(options_.lock.ttl / 2)));
-        }
-        if (options_.kill_margin > options_.grace) {
-            throw failure(
-                exit_code::configuration,
-                fmt::format(
-                    "--kill-margin is {}; allowed: at most --grace, {}",
-                    duration_text(options_.kill_margin),
-                    duration_text(options_.grace)));
-        }
-        require(redlock::detail::check(out, configuration), exit_code::configuration);
-        return out;
-    }
-
-    static milliseconds grace_for(milliseconds ttl) {
-        return std::min(ttl / 4, milliseconds(2'000));
-    }
-
-    // The quorum may allow less than the usual ttl.
-    void fit_ttl() {
-        const milliseconds longest = session_->manager.get_health().max_ttl;
-        if (!usual_ttl_ || longest.count() == 0 || options_.lock.ttl <= longest) {
-            return;
-        }
-        options_.lock.ttl = longest;
-        options_.grace = usual_grace_ ? grace_for(longest) : options_.grace;
-        wanted_.stop_margin = options_.grace;
-    }
-
-    supervisor_rules rules(std::vector<std::string> command) const {
-        supervisor_rules out;
-        out.command = std::move(command);
-        out.grace = options_.grace;
-        out.kill_margin = kill_margin();
-        out.leave_daemons = options_.leave_daemons;
-        return out;
-    }
-
-    // Time that a busy machine may need from the timer to the death of the last process.
-    milliseconds kill_margin() const {
-        return options_.kill_margin.count() != 0
-                   ? options_.kill_margin
-                   : std::clamp(options_.lock.ttl / 50, milliseconds(10), milliseconds(100));
-    }
-
     /// -1, or the exit status.
     int acquire() {
-        wanted_.wait =
-            session_->settle_for(options_.token.empty() ? wanted_.wait : redlock::wait_for::none());
-        fit_ttl();
+        redlock::acquire_options& wanted = terms_.wanted;
+        wanted.wait =
+            session_->settle_for(options_.token.empty() ? wanted.wait : redlock::wait_for::none());
+        terms_.fit(session_->manager.get_health().max_ttl);
         std::optional<patience> patient(
-            std::in_place, *session_, options_.lock.resource, wanted_, options_.slots > 0);
+            std::in_place, *session_, options_.lock.resource, wanted, options_.slots > 0);
         redlock::diagnostics why;
         try {
             if (session_->signal() == 0) {
@@ -205,15 +128,15 @@ private:
         lock_ = session_->wait([&](auto plain) {
             const auto token = redlock::with_diagnostics(why, std::move(plain));
             return !options_.token.empty()
-                       ? manager.async_attach(name, options_.token, wanted_, token)
-                   : options_.slots > 0
-                       ? manager.async_acquire(redlock::slots(name, options_.slots), wanted_, token)
-                       : manager.async_acquire(name, wanted_, token);
+                       ? manager.async_attach(name, options_.token, terms_.wanted, token)
+                   : options_.slots > 0 ? manager.async_acquire(
+                         redlock::slots(name, options_.slots), terms_.wanted, token)
+                                        : manager.async_acquire(name, terms_.wanted, token);
         });
     }
 
     void watch() {
-        supervisor_->start(lock_.deadline(), options_.grace, variables());
+        supervisor_->start(lock_.deadline(), terms_.grace(), variables());
         listen_to_signals();
         listen_to_supervisor();
         refresh();
@@ -351,7 +274,7 @@ private:
         const auto now = redlock::clock::now();
         const auto overdue_in =
             std::max<redlock::clock::duration>(supervisor_->overdue_at() - now, {});
-        const auto period = std::clamp(options_.lock.ttl / 20, milliseconds(5), milliseconds(250));
+        const auto period = std::clamp(terms_.ttl() / 20, milliseconds(5), milliseconds(250));
         refresh_.expires_after(std::min<redlock::clock::duration>(overdue_in, period));
         refresh_.async_wait([this](const redlock::error_code& error) {
             if (error || gone_) {
@@ -388,7 +311,7 @@ private:
         // If another owner may hold it already, there is no grace.
         const bool at_once = reason == redlock::loss_reason::owned_by_other
                              || (reason == redlock::loss_reason::expired && unguarded());
-        supervisor_->stop(at_once ? now : now + options_.grace);
+        supervisor_->stop(at_once ? now : now + terms_.grace());
         refresh();
         redlock::diagnostics why = why_lost_;
         why.message = fmt::format(
@@ -533,9 +456,7 @@ public:
 private:
     run_options options_;
     std::string program_;
-    bool usual_ttl_ = false; // before `wanted_`, which sets both
-    bool usual_grace_ = false;
-    redlock::acquire_options wanted_;
+    terms terms_;
     std::unique_ptr<supervisor> supervisor_;
     std::optional<session> session_;
     asio::signal_set signals_;
