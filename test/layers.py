@@ -31,7 +31,7 @@ PLAIN_FOREIGN = {'boost/asio/version.hpp'}
 LAYERS = {
     'include': {'include'},
     'lib/core': {'lib/core', 'include'},
-    'lib/net': {'lib/net', 'lib/core', 'include'},
+    'lib/net': {'lib/net', 'include'},
     'lib/config': {'lib/config', 'lib/core', 'include'},
     'lib/manager': {'lib/manager', 'lib/config', 'lib/net', 'lib/core', 'include'},
     'lib/admin': {'lib/admin', 'lib/config', 'lib/net', 'lib/core', 'include'},

@@ -1,6 +1,6 @@
 // Decisions of the protocol that the simulator can reverse, one at a time, to show that it detects
 // each mistake. test/simulation/variants describes them, and lists the profile and the seeds that
-// detect each. In the library they are constants, and the wrong way leaves no code.
+// detect each. In the library they are constants, so no wrong way is ever taken.
 //
 // Each is the first operand: `wrong::x || right`, `!wrong::x && right`, `wrong::x ? other : right`,
 // or `if (wrong::x && ...) { ... }`, so that test/mutants/cpp.py can remove them before it makes

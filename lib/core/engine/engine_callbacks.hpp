@@ -1,5 +1,5 @@
 // Requests and reports of the engine. Implemented by the manager, and by the clients of the
-// simulator. None of these calls may call the engine.
+// simulator. These calls may read the engine, and may not change it.
 
 #pragma once
 
@@ -61,7 +61,7 @@ public:
     virtual void renewed(const claim& /*lease*/, std::optional<errc> /*error*/) {}
     /// The oldest extension by a user has ended.
     virtual void extended(const claim& lease, std::optional<errc> error) = 0;
-    /// The result of a removal is known. The last call for this lease.
+    /// A release has its result, by a removal or a local handoff. The last call for this lease.
     virtual void removed(const claim& lease, release_result result) = 0;
     /// \}
 

@@ -33,7 +33,7 @@ enum class steps : std::uint32_t {
     ask_others = 1U << 1U, // the arbiter did not refuse: `refused` and `ask` for the other masters
     raise = 1U << 2U,      // send a raise to `to()`
     anew = 1U << 3U,       // that raise has a new time limit
-    mend = 1U << 4U,       // keys are missing that may be created again: call `mend`
+    mend = 1U << 4U,       // keys may be missing: call `mend`, which creates them if it may
     heal = 1U << 5U,       // send HEAL to `to()`
     won = 1U << 6U,        // call `hold`
     failed = 1U << 7U,     // because of `why()`
