@@ -1,6 +1,6 @@
 #include "terms.hpp"
 
-#include "config/lock_request.hpp"
+#include "config/invalid_value.hpp"
 #include "exit_code.hpp"
 
 #include <fmt/format.h>

@@ -1,13 +1,10 @@
 // An acquire of a caller from its beginning to its end, in as many attempts as it takes
 // (attempts.cpp).
 
-#include "core/base/decisions.hpp"
 #include "core/bytes/keys.hpp"
 #include "engine.hpp"
 
-#include <algorithm>
 #include <memory>
-#include <utility>
 
 namespace redlock::core {
 

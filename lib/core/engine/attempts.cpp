@@ -176,25 +176,6 @@ void engine::raise(claim& attempt, bool anew, time_point now) {
     }
 }
 
-void engine::again(claim& owner, const arrival& at, bool alone) {
-    const auto& [master, command, sent, now] = at;
-    const command_kind kind = command.kind;
-    const bool grants = kind != command_kind::raise && kind != command_kind::remove;
-    if (grants && !masters_.takes(master, owner.ttl_of(kind))) {
-        answered(owner, at, {.said = vote::error}); // the limit was lowered since
-        return;
-    }
-    if (!owner.may_send(kind, command.epoch, now)) {
-        return;
-    }
-    if (kind == command_kind::remove) {
-        closing_moved(now); // it continues in another variant
-    } else if (kind == command_kind::heal && owner.is_held()) {
-        owner.heals_on(master, rules_.drift);
-    }
-    wire_.repeat(owner, kind, master, alone, now);
-}
-
 // A mistake of the simulator: a grant for an ended claim counts for the newer attempt.
 void engine::count_for_newer(const claim& ended, const arrival& at, const answer& got) {
     const wait_queue* const mine = queue_of(ended);

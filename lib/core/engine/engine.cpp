@@ -21,15 +21,15 @@ counts_per<vote::duplicate> master_metrics::*counts_of(command_kind kind) noexce
 engine::engine(settings rules, engine_callbacks& outside)
     : rules_(std::move(rules)),
       host_(outside),
-      random_(drawn(outside)),
+      random_(drawn()),
       masters_(rules_, *this, random_),
       limits_(rules_.size(), rules_.removals_max, rules_.turn_max) {}
 
 engine::~engine() = default;
 
-std::uint64_t engine::drawn(engine_callbacks& outside) {
+std::uint64_t engine::drawn() const {
     std::array<unsigned char, sizeof(std::uint64_t)> bytes{};
-    outside.random(bytes);
+    host_.random(bytes);
     std::uint64_t number = 0;
     std::memcpy(&number, bytes.data(), sizeof number);
     return number;
@@ -215,6 +215,18 @@ void engine::claim_due(claim& one, time_point now) {
     }
 }
 
+// Replies to commands that are of no claim: of the holder, of the fair queue, of scans.
+void engine::replied(const arrival& at, const reply* got) {
+    const command_kind kind = at.command.kind;
+    if (kind == command_kind::get || kind == command_kind::pttl) {
+        holder_told(acquires_.find(at.command.subject.to<acquire_call>()), at, got);
+    } else if (kind == command_kind::take_ticket || kind == command_kind::leave_queue) {
+        ticket_answered(at, got);
+    } else {
+        scan_answered(at, got);
+    }
+}
+
 // --- What claims decide
 
 void engine::answered(claim& owner, const arrival& at, const answer& got) {
@@ -248,6 +260,26 @@ void engine::answered(claim& owner, const arrival& at, const answer& got) {
     } else {
         decided(owner, what, at.now);
     }
+}
+
+// A command that has to be sent in another variant.
+void engine::again(claim& owner, const arrival& at, bool alone) {
+    const auto& [master, command, sent, now] = at;
+    const command_kind kind = command.kind;
+    const bool grants = kind != command_kind::raise && kind != command_kind::remove;
+    if (grants && !masters_.takes(master, owner.ttl_of(kind))) {
+        answered(owner, at, {.said = vote::error}); // the limit was lowered since
+        return;
+    }
+    if (!owner.may_send(kind, command.epoch, now)) {
+        return;
+    }
+    if (kind == command_kind::remove) {
+        closing_moved(now); // it continues in another variant
+    } else if (kind == command_kind::heal && owner.is_held()) {
+        owner.heals_on(master, rules_.drift);
+    }
+    wire_.repeat(owner, kind, master, alone, now);
 }
 
 // Where the decisions of a claim become actions, but for those of its removal (releases.cpp).

@@ -177,7 +177,7 @@ private:
     void replied(const arrival& at, const reply* got) override;
 
     // engine.cpp
-    static std::uint64_t drawn(engine_callbacks& outside); // a random number
+    std::uint64_t drawn() const; // a random number
     const circumstances& at(time_point now) noexcept {
         here_.now = now;
         return here_;
@@ -315,7 +315,7 @@ private:
     wire wire_{rules_, masters_, claims_, *this};
     pool<acquire_call> acquires_;
     wait_queues queues_{masters_};
-    queries queries_{{rules_, masters_, wire_, timers_, host_}};
+    queries queries_{rules_, masters_, wire_, timers_, host_};
     pool<slot_scan> scans_;
     removal_limits limits_;
     std::vector<handle<acquire_call>> finishing_; // failed acquires whose rollback is not sent yet

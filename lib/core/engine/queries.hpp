@@ -62,18 +62,19 @@ private:
     std::size_t pending_ = 0;
 };
 
-/// What queries work with.
-struct tools {
-    const settings& rules_;
-    masters& masters_;
-    wire& wire_;
-    timers& timers_;
-    engine_callbacks& host_;
-};
-
-class queries : tools, receiver {
+class queries : receiver {
 public:
-    explicit queries(const tools& with) noexcept : tools(with) {}
+    queries(
+        const settings& rules,
+        masters& masters,
+        wire& wire,
+        timers& timers,
+        engine_callbacks& host) noexcept
+        : rules_(rules),
+          masters_(masters),
+          wire_(wire),
+          timers_(timers),
+          host_(host) {}
 
     /// Asks every connected master for the owner of a lock.
     void ask(std::uint64_t cookie, std::string_view resource, time_point now);
@@ -86,6 +87,11 @@ private:
     void replied(const arrival& at, const reply* answer) override;
     void end(query& asked);
 
+    const settings& rules_;
+    masters& masters_;
+    wire& wire_;
+    timers& timers_;
+    engine_callbacks& host_;
     pool<query> queries_;
 };
 

@@ -186,12 +186,12 @@ void engine::removed(const arrival& at, std::span<const frame::item> locks) {
         .master = at.master,
         .kind = command_kind::remove,
         .counts = masters_.is_known_member(at.master)};
-    const circumstances& now = this->at(at.now);
+    const circumstances& here = this->at(at.now);
     std::size_t found = 0;
     for (const frame::item& each : locks) {
         if (claim* const ended = claims_.find(each.claim)) {
             ended->took(at.master, latency);
-            const steps what = ended->removed(from, vote::granted, now);
+            const steps what = ended->removed(from, vote::granted, here);
             removal_answered(*ended, at.master, what, at.now);
             ++found;
         }

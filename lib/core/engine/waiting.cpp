@@ -11,9 +11,6 @@
 #include "core/bytes/keys.hpp"
 #include "engine.hpp"
 
-#include <algorithm>
-#include <utility>
-
 namespace redlock::core {
 
 wait_view engine::view_of(const wait_queue& waiters, time_point now) {
@@ -219,7 +216,7 @@ void engine::holder_told(acquire_call* wanted, const arrival& at, const reply* a
     }
     if (at.command.kind == command_kind::get) {
         if (answered->text == held_by_readers && wanted->intent == 0) {
-            wanted->intent = drawn(host_);
+            wanted->intent = drawn();
             wake(*wanted->queue, at.now); // to announce it
         }
         return;
@@ -247,17 +244,6 @@ void engine::notified(
         front.attempt = given.self;
         given.believe_granted(at(now));
         win(front, given, now);
-    }
-}
-
-void engine::replied(const arrival& at, const reply* got) {
-    const command_kind kind = at.command.kind;
-    if (kind == command_kind::get || kind == command_kind::pttl) {
-        holder_told(acquires_.find(at.command.subject.to<acquire_call>()), at, got);
-    } else if (kind == command_kind::take_ticket || kind == command_kind::leave_queue) {
-        ticket_answered(at, got);
-    } else {
-        scan_answered(at, got);
     }
 }
 

@@ -11,6 +11,7 @@
 #include "claim.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace redlock::core {

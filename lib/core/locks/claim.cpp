@@ -3,6 +3,7 @@
 #include "removal.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <memory>
 
 namespace redlock::core {

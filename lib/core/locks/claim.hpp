@@ -30,7 +30,6 @@
 #include <redlock/outcome.hpp>
 
 #include <algorithm>
-#include <cassert>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

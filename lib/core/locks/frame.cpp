@@ -31,7 +31,7 @@ frame& frames::frame_for(const command& what, bool alone, time_point now) {
         const time_point first = std::min(one.by_first, what.by);
         const time_point last = std::max(one.by_last, what.by);
         if (one.kind == what.kind && one.native == what.native && one.to == what.to
-            && one.ttl == what.ttl && one.fencing.ttl == what.fencing.ttl
+            && one.ttl == what.ttl && one.fence_ttl == what.fencing.ttl
             && (first == last || last - first <= (first - now) / 8)) {
             return one;
         }
@@ -40,7 +40,7 @@ frame& frames::frame_for(const command& what, bool alone, time_point now) {
     fresh.kind = what.kind;
     fresh.to = what.to;
     fresh.ttl = what.ttl;
-    fresh.fencing.ttl = what.fencing.ttl;
+    fresh.fence_ttl = what.fencing.ttl;
     fresh.native = what.native;
     fresh.alone = alone;
     fresh.text = static_cast<std::uint32_t>(open_.size());
@@ -128,7 +128,7 @@ void frames::write(
         append_argument(out, decimal(what.ttl.count()));
     }
     if (removes || checks) {
-        append_argument(out, decimal(what.fencing.ttl.count()));
+        append_argument(out, decimal(what.fence_ttl.count()));
     }
     if (may_start) {
         append_argument(out, decimal(first.value_us));

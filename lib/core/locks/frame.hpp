@@ -18,7 +18,6 @@
 #include "core/base/validity.hpp"
 #include "core/bytes/command.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstddef>
@@ -44,7 +43,7 @@ struct frame {
 
     handle<frame> self;
     command_kind kind = command_kind::acquire;
-    fence fencing; // only the ttl is used; 0: without fencing
+    std::chrono::milliseconds fence_ttl{}; // 0: without fencing
     std::chrono::milliseconds ttl{};
     time_point by_first = forever; // earliest deadline: the masters refuse the call afterwards
     time_point by_last = never;
@@ -55,7 +54,7 @@ struct frame {
     std::uint32_t text = 0;  // place of its arguments in `frames`, until it is sent
     std::vector<item> items;
 
-    bool has_counters() const noexcept { return fencing.ttl.count() != 0; }
+    bool has_counters() const noexcept { return fence_ttl.count() != 0; }
     void reset() {
         by_first = forever;
         by_last = never;

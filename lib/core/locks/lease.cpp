@@ -8,6 +8,7 @@
 #include "claim.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace redlock::core {
 

@@ -1,5 +1,5 @@
-// The tally of one attempt: counts votes, and knows when they decide. Only a majority of the
-// *configured* masters counts: missing votes do not reduce the majority.
+// The tally of one attempt: counts votes, and knows when they decide. A majority of *all*
+// members is needed: missing votes do not reduce it.
 
 #pragma once
 
@@ -59,7 +59,6 @@ public:
 
     std::size_t granted() const noexcept { return granted_; }
     std::size_t held() const noexcept { return held_; }
-    std::size_t pending() const noexcept { return pending_; }
     std::size_t quorum() const noexcept { return quorum_; }
 
 private:

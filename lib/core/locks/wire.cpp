@@ -211,12 +211,10 @@ void wire::send_publish(
 frames::command wire::command_for(const claim& of, command_kind kind, master_set to) {
     frames::command out;
     out.kind = kind;
-    out.names = of.fencing() ? names_of(of)
-                             : lock_names{
-                                 .lock = of.key(),
-                                 .fence = {},
-                                 .record = rules_.record_key,
-                                 .token = of.token_text()};
+    out.names =
+        of.fencing()
+            ? names_of(of)
+            : lock_names{.lock = of.key(), .fence = {}, .record = {}, .token = of.token_text()};
     out.to = to;
     out.item = {.claim = of.self, .epoch = of.epoch_of(kind)};
     if (kind == command_kind::acquire) {

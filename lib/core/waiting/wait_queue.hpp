@@ -4,7 +4,7 @@
 // A wait queue decides what its waiters do next; the engine executes it. It has no access to
 // masters or connections. `wait_view` passes in what it needs.
 //
-// - join, leave: a waiter arrives, or leaves from any ticket;
+// - join, leave: a waiter arrives, or leaves from any place;
 // - due: the pause of the front has ended; failed, refused: its attempt failed;
 // - notified, released: a lock may be free, and the front may wake earlier;
 // - hand: the next owner of a lease that is released in this process;
@@ -31,7 +31,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 namespace redlock::core {
 
@@ -153,7 +152,7 @@ public:
     /// \{
     /// Adds a waiter. Returns true if it is the front.
     bool join(acquire_call& one) noexcept;
-    /// Removes a waiter, from any ticket. Returns true if another one is the front now.
+    /// Removes a waiter, from any place. Returns true if another one is the front now.
     bool leave(acquire_call& one) noexcept;
     /// Gives the new front the queue's last outcome. Returns when it retries.
     time_point promoted(const wait_view&);

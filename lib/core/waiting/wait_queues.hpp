@@ -7,7 +7,6 @@
 #include "core/masters/masters.hpp"
 #include "wait_queue.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <map>
