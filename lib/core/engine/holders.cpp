@@ -171,7 +171,7 @@ void engine::lose(claim& lease, time_point now) {
 // After the last deadline of a lost lease its holder must have stopped. Another process that got
 // the secret may be late, so its keys are left to expire.
 void engine::end_late(claim& lease, time_point now) {
-    if (!lease.expires()) {
+    if (!lease.left_to_expire()) {
         end_lost(lease, now);
         return;
     }

@@ -35,7 +35,7 @@ void claim::acquire(
     key_ = std::move(key);
     fencing_ = wanted.fencing;
     transferable_ = at.rules.guarded() && wanted.transferable; // else SET is all it has
-    expires_ = wanted.transferable;
+    left_to_expire_ = wanted.transferable;
     ttl_ = ttl_max_ = asked_ttl_ = shortened(wanted.ttl);
     asked_at_ = at.now; // before the first byte of it leaves
     vote_by_ = never;
@@ -48,7 +48,7 @@ steps claim::hand_to(
     assert(acts());
     ttl_ = shortened(wanted.ttl);
     ttl_max_ = std::max(ttl_max_, ttl_);
-    expires_ = wanted.transferable;
+    left_to_expire_ = wanted.transferable;
     if (wrong::late_grant_lasts_anew && ttl_ != asked_ttl_) {
         asked_ttl_ = ttl_;
     }

@@ -315,7 +315,7 @@ public:
     time_point acts_until() const noexcept { return is_lost() ? believed_until_ : deadline(); }
     /// Its secret was passed on: another process may act on it, and be late. Then it is removed
     /// only at the holder's request.
-    bool expires() const noexcept { return expires_; }
+    bool left_to_expire() const noexcept { return left_to_expire_; }
     /// The largest deadline that any holder was shown.
     time_point believed_until() const noexcept { return believed_until_; }
     master_set to() const noexcept { return to_; }
@@ -412,7 +412,7 @@ private:
     lock_form form_ = lock_form::exclusive;
     bool fencing_ : 1 = false;
     bool transferable_ : 1 = false;
-    bool expires_ : 1 = false;
+    bool left_to_expire_ : 1 = false;
     bool announced_ : 1 = false;
     bool drops_intent_ : 1 = false;
     bool removal_seen_ : 1 = false; // a key was missing that the protocol had not removed
