@@ -121,42 +121,42 @@ void engine_driver::log(log_level level, std::string_view line) {
     reports.add([this, level, text = printable(line)] { config_.log.write(level, text); });
 }
 
-void engine_driver::socket_opened(std::size_t master) {
-    const std::size_t number = master % config_.masters.size();
+void engine_driver::socket_opened(std::size_t link) {
+    const std::size_t number = link % config_.masters.size();
     if (!config_.password_file.empty() && config_.masters[number].password.empty()) {
         try {
             engine_.set_password(number, net::password_of_file(config_.password_file));
         } catch (const net::unusable_file& bad) { // it may be replaced just now: tried again
-            backend_->close(master);
-            socket_closed(master, bad.reason());
+            backend_->close(link);
+            socket_closed(link, bad.reason());
             return;
         }
     }
-    dispatch([&](time_point now) { engine_.opened(master, now); });
+    dispatch([&](time_point now) { engine_.opened(link, now); });
 }
 
-void engine_driver::socket_closed(std::size_t master, std::string_view why) {
-    dispatch([&](time_point now) { engine_.closed(master, why, now); });
+void engine_driver::socket_closed(std::size_t link, std::string_view why) {
+    dispatch([&](time_point now) { engine_.closed(link, why, now); });
 }
 
-void engine_driver::socket_received(std::size_t master, std::span<const char> bytes) {
+void engine_driver::socket_received(std::size_t link, std::span<const char> bytes) {
     received_at_ = time_.now();
-    engine_.received(master, bytes, received_at_);
+    engine_.received(link, bytes, received_at_);
 }
 
-void engine_driver::socket_written(std::size_t master, std::size_t bytes) {
+void engine_driver::socket_written(std::size_t link, std::size_t bytes) {
     dispatch([&](time_point now) {
-        engine_.written(master, bytes, now);
+        engine_.written(link, bytes, now);
         write_all(); // what was queued while the socket was busy
     });
 }
 
-void engine_driver::open(std::size_t master) {
-    backend_->open(master);
+void engine_driver::open(std::size_t link) {
+    backend_->open(link);
 }
 
-void engine_driver::close(std::size_t master) {
-    engine_.closed_down() ? backend_->finish(master) : backend_->close(master);
+void engine_driver::close(std::size_t link) {
+    engine_.closed_down() ? backend_->finish(link) : backend_->close(link);
 }
 
 void engine_driver::random(std::span<unsigned char> out) {

@@ -109,8 +109,8 @@ protected:
     /// itself needs `time_came`.
     virtual time_point turn_ended() = 0;
     // core::engine_callbacks
-    void open(std::size_t master) override;
-    void close(std::size_t master) override;
+    void open(std::size_t link) override;
+    void close(std::size_t link) override;
     void random(std::span<unsigned char> out) override;
 
     /// No more turns: the engine has closed.
@@ -118,11 +118,11 @@ protected:
 
 private:
     // net::socket_callbacks
-    void socket_opened(std::size_t master) override;
-    void socket_closed(std::size_t master, std::string_view why) override;
-    void socket_received(std::size_t master, std::span<const char> bytes) override;
+    void socket_opened(std::size_t link) override;
+    void socket_closed(std::size_t link, std::string_view why) override;
+    void socket_received(std::size_t link, std::span<const char> bytes) override;
     void all_received() override;
-    void socket_written(std::size_t master, std::size_t bytes) override;
+    void socket_written(std::size_t link, std::size_t bytes) override;
 
     /// Does what an event of `now` has made due, such as the attempt of a waiter that was notified:
     /// a timer would cost it two more turns.

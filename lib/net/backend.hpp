@@ -18,14 +18,14 @@ public:
     virtual ~backend() = default;
 
     /// Connects. The result is `socket_opened` or `socket_closed`.
-    virtual void open(std::size_t socket) = 0;
+    virtual void open(std::size_t link) = 0;
     /// Closes the connection or the attempt, and drops unsent bytes. Reports nothing afterwards.
-    virtual void close(std::size_t socket) = 0;
+    virtual void close(std::size_t link) = 0;
     /// The same, but delivers what was written.
-    virtual void finish(std::size_t socket) { close(socket); }
+    virtual void finish(std::size_t link) { close(link); }
     /// Takes what it can of `bytes`. Returns how much was written at once; `socket_written` reports
     /// the rest.
-    virtual std::size_t write(std::size_t socket, std::string& bytes) = 0;
+    virtual std::size_t write(std::size_t link, std::string& bytes) = 0;
     /// Reports bytes that have arrived, unless `wait` waits for them already.
     virtual void read() {}
     /// Waits for more bytes. Called after `all_received`, possibly later: the owner may write and

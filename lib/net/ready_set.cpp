@@ -16,10 +16,10 @@ using boost::system::error_code;
 
 namespace {
 
-epoll_event event_of(std::size_t master, std::uint32_t events) noexcept {
+epoll_event event_of(std::size_t link, std::uint32_t events) noexcept {
     epoll_event wanted{};
     wanted.events = events;
-    wanted.data.u64 = master;
+    wanted.data.u64 = link;
     return wanted;
 }
 
@@ -28,7 +28,7 @@ epoll_event event_of(std::size_t master, std::uint32_t events) noexcept {
 ready_set::ready_set(
     const boost::asio::any_io_executor& io,
     socket_callbacks& owner,
-    std::function<void(std::size_t master)> ready)
+    std::function<void(std::size_t link)> ready)
     : owner_(owner),
       ready_(std::move(ready)),
       set_(io) {
@@ -39,8 +39,8 @@ ready_set::ready_set(
     set_.assign(fd);
 }
 
-error_code ready_set::watch(std::size_t master, int socket) {
-    epoll_event wanted = event_of(master, EPOLLIN);
+error_code ready_set::watch(std::size_t link, int socket) {
+    epoll_event wanted = event_of(link, EPOLLIN);
     if (::epoll_ctl(set_.native_handle(), EPOLL_CTL_ADD, socket, &wanted) != 0) {
         return {errno, boost::system::system_category()};
     }
@@ -49,8 +49,8 @@ error_code ready_set::watch(std::size_t master, int socket) {
     return {};
 }
 
-void ready_set::want_room(std::size_t master, int socket, bool wanted) noexcept {
-    epoll_event change = event_of(master, wanted ? EPOLLIN | EPOLLOUT : EPOLLIN);
+void ready_set::want_room(std::size_t link, int socket, bool wanted) noexcept {
+    epoll_event change = event_of(link, wanted ? EPOLLIN | EPOLLOUT : EPOLLIN);
     ::epoll_ctl(set_.native_handle(), EPOLL_CTL_MOD, socket, &change);
 }
 

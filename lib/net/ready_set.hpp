@@ -26,12 +26,12 @@ public:
     ready_set(
         const boost::asio::any_io_executor& io,
         socket_callbacks& owner,
-        std::function<void(std::size_t master)> ready);
+        std::function<void(std::size_t link)> ready);
 
     /// Watches a socket for bytes or its end, until `forget`. Fails if the system refuses.
-    boost::system::error_code watch(std::size_t master, int socket);
+    boost::system::error_code watch(std::size_t link, int socket);
     /// Sets whether to wait for writability as well.
-    void want_room(std::size_t master, int socket, bool wanted) noexcept;
+    void want_room(std::size_t link, int socket, bool wanted) noexcept;
     /// Must be called before the socket is closed.
     void forget(int socket) noexcept;
 

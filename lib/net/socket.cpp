@@ -16,13 +16,13 @@ using boost::system::error_code;
 
 socket::socket(
     const asio::any_io_executor& io,
-    std::size_t master,
+    std::size_t link,
     const endpoint& where,
     tls_files& tls,
     std::string tls_name,
     socket_callbacks& owner)
     : io_(io),
-      master_(master),
+      link_(link),
       where_(where),
       tls_(tls),
       tls_name_(std::move(tls_name)),
@@ -86,7 +86,7 @@ void socket::ready_to_move() {
     const ::ssize_t size = ::recv(mine->watched, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (size > 0) {
         heard();
-        owner_.socket_received(master_, {buffer.data(), static_cast<std::size_t>(size)});
+        owner_.socket_received(link_, {buffer.data(), static_cast<std::size_t>(size)});
     } else if (size == 0) {
         failed("read", asio::error::eof);
     } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
@@ -106,8 +106,8 @@ void socket::write_rest_now() {
     } else if (mine.rest_written == mine.rest.size()) {
         mine.writing = false;
         mine.rest.clear();
-        ready_->want_room(master_, mine.watched, false);
-        owner_.socket_written(master_, std::exchange(mine.rest_written, 0));
+        ready_->want_room(link_, mine.watched, false);
+        owner_.socket_written(link_, std::exchange(mine.rest_written, 0));
     }
 }
 #endif
@@ -139,7 +139,7 @@ void socket::read() {
         }
         const auto mine = channel_;
         heard();
-        owner_.socket_received(master_, {mine->read_buffer.data(), size});
+        owner_.socket_received(link_, {mine->read_buffer.data(), size});
         owner_.all_received();
         if (mine == channel_) {
             read();
@@ -187,7 +187,7 @@ void socket::write_rest() {
     channel_->writing = true;
 #if REDLOCK_LINUX
     if (channel_->watched >= 0) {
-        ready_->want_room(master_, channel_->watched, true);
+        ready_->want_room(link_, channel_->watched, true);
         return;
     }
 #endif
@@ -198,7 +198,7 @@ void socket::write_rest() {
         }
         channel_->writing = false;
         channel_->rest.clear();
-        owner_.socket_written(master_, size);
+        owner_.socket_written(link_, size);
     });
 #if REDLOCK_HAS_TLS
     if (channel_->secure) {
@@ -216,7 +216,7 @@ void socket::failed(std::string_view what, const error_code& error, const std::s
 
 void socket::failed(const std::string& why) {
     close();
-    owner_.socket_closed(master_, why);
+    owner_.socket_closed(link_, why);
 }
 
 // Called from inside a call of the owner, which must not be called back. Nothing more is written,

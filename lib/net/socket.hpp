@@ -1,5 +1,5 @@
-// The socket of one master: resolves, connects over TCP, TLS or a Unix socket, reads and writes. It
-// executes requests and reports events; all decisions are made in lib/core.
+// One of the two sockets to a master: resolves, connects over TCP, TLS or a Unix socket, reads and
+// writes. It executes requests and reports events; all decisions are made in lib/core.
 
 #pragma once
 
@@ -31,7 +31,7 @@ public:
     /// `tls_name` is the name to verify in the master's certificate; used with `tls` only.
     socket(
         const boost::asio::any_io_executor& io,
-        std::size_t master,
+        std::size_t link,
         const endpoint& where,
         tls_files& tls,
         std::string tls_name,
@@ -122,7 +122,7 @@ private:
     }
 
     boost::asio::any_io_executor io_;
-    std::size_t master_;
+    std::size_t link_;
     endpoint where_;
     tls_files& tls_;
     std::string tls_name_;

@@ -44,12 +44,12 @@ public:
         std::unique_lock<std::mutex> lock_;
     };
 
-    virtual void socket_opened(std::size_t master) = 0;
-    virtual void socket_closed(std::size_t master, std::string_view why) = 0;
+    virtual void socket_opened(std::size_t link) = 0;
+    virtual void socket_closed(std::size_t link, std::string_view why) = 0;
     /// Followed by `all_received`, once for all masters whose bytes came together.
-    virtual void socket_received(std::size_t master, std::span<const char> bytes) = 0;
+    virtual void socket_received(std::size_t link, std::span<const char> bytes) = 0;
     virtual void all_received() = 0;
-    virtual void socket_written(std::size_t master, std::size_t bytes) = 0;
+    virtual void socket_written(std::size_t link, std::size_t bytes) = 0;
     /// The requested time has come. May be called early.
     virtual void time_came() = 0;
 

@@ -120,7 +120,7 @@ void socket::opened() {
 #if REDLOCK_LINUX
     if (ready_ != nullptr && mine->plain.is_open() && where_.transport != transport::tls) {
         mine->watched = mine->plain.release();
-        if (const error_code error = ready_->watch(master_, mine->watched)) {
+        if (const error_code error = ready_->watch(link_, mine->watched)) {
             ::close(std::exchange(mine->watched, -1));
             failed("connect", error);
             return;
@@ -128,7 +128,7 @@ void socket::opened() {
     }
 #endif
     mine->open = true;
-    owner_.socket_opened(master_);
+    owner_.socket_opened(link_);
     if (mine == channel_ && mine->watched < 0) {
         read();
     }

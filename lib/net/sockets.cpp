@@ -14,7 +14,7 @@ sockets::sockets(
     const boost::asio::any_io_executor& io, const config& configuration, socket_callbacks& owner)
     : tls_(configuration.tls),
 #if REDLOCK_LINUX
-      ready_sockets_(io, owner, [this](std::size_t master) { sockets_[master]->ready_to_move(); }),
+      ready_sockets_(io, owner, [this](std::size_t link) { sockets_[link]->ready_to_move(); }),
 #endif
       timer_(io, owner, [&owner] { owner.time_came(); }) {
     const std::size_t masters = configuration.masters.size();

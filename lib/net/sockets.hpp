@@ -20,11 +20,11 @@ public:
         const config& configuration,
         socket_callbacks& owner);
 
-    void open(std::size_t socket) override { sockets_[socket]->open(); }
-    void close(std::size_t socket) override { sockets_[socket]->close(); }
-    void finish(std::size_t socket) override { sockets_[socket]->finish(); }
-    std::size_t write(std::size_t socket, std::string& bytes) override {
-        return sockets_[socket]->write(bytes);
+    void open(std::size_t link) override { sockets_[link]->open(); }
+    void close(std::size_t link) override { sockets_[link]->close(); }
+    void finish(std::size_t link) override { sockets_[link]->finish(); }
+    std::size_t write(std::size_t link, std::string& bytes) override {
+        return sockets_[link]->write(bytes);
     }
 #if REDLOCK_LINUX
     void read() override {
