@@ -119,13 +119,19 @@ std::vector<std::string> addresses_of(const std::vector<std::string>& lists) {
         }
         out.emplace_back(list);
     }
-    if (const auto empty = std::find(out.begin(), out.end(), ""); empty != out.end()) {
+    const auto refuse = [&out](auto which, std::string_view what) {
         throw CLI::ValidationError(
             "--masters",
-            fmt::format(
-                "address {} of {} is empty; write redis://host:6379, separated by commas",
-                empty - out.begin() + 1,
-                out.size()));
+            fmt::format("address {} of {} {}", which - out.begin() + 1, out.size(), what));
+    };
+    if (const auto empty = std::find(out.begin(), out.end(), ""); empty != out.end()) {
+        refuse(empty, "is empty; write redis://host:6379, separated by commas");
+    }
+    const auto cut = std::ranges::find_if(out, [](const std::string& one) {
+        return one.find('@') != std::string::npos && one.find("://") == std::string::npos;
+    });
+    if (out.size() > 1 && cut != out.end()) {
+        refuse(cut, "has no redis://; if a password has a comma, write %2C in place of it");
     }
     return out;
 }

@@ -56,10 +56,12 @@ public:
 
     void run() {
         refuse_password();
+        stronger_ = asked_.get_options(is_set);
         for (CLI::App* app : {&into_.app, &asked_}) {
             from_environment(*app);
         }
         warn_of_variables();
+        stronger_ = asked_.get_options(is_set);
         if (!into_.config_file.empty()) {
             from_file();
         }
@@ -69,6 +71,23 @@ public:
     }
 
 private:
+    static bool is_set(const CLI::Option* one) {
+        return one->count() > 0
+               && (one->get_items_expected_max() > 0
+                   || CLI::detail::to_flag_value(one->results().back()) > 0);
+    }
+
+    // --exclusive overrules a `shared` of the file, as --shared=false does.
+    bool is_overruled(const CLI::Option& option) const {
+        const std::string name = long_name(option);
+        const auto opposes = [&](const CLI::Option* one) {
+            const std::string other = long_name(*one);
+            return (name == "shared" && other == "exclusive")
+                   || (name == "exclusive" && other == "shared");
+        };
+        return std::ranges::any_of(stronger_, opposes);
+    }
+
     void refuse_password() const {
         if (into_.app.get_option("--password")->count() > 0) {
             throw failure(
@@ -121,20 +140,14 @@ private:
             const std::string name = variable_of(long_name(*option));
             const char* const value = name.empty() ? nullptr : std::getenv(name.c_str());
             if (value != nullptr && *value != '\0' && option->count() == 0
-                && option->get_configurable()) {
+                && option->get_configurable() && !is_overruled(*option)) {
                 give(*option, {value}, name);
             }
         }
     }
 
-    // CLI11 compares only the options of the command line. Without this, --exclusive together with
-    // REDLOCK_SHARED would be the lock of a reader.
+    // CLI11 compares only the options of the command line.
     void refuse_combinations(const CLI::App& app) const {
-        const auto is_set = [](const CLI::Option* one) {
-            return one->count() > 0
-                   && (one->get_items_expected_max() > 0
-                       || CLI::detail::to_flag_value(one->results().back()) > 0);
-        };
         const auto source = [this](const CLI::Option* one) {
             const auto found = from_.find(one);
             return found == from_.end() ? "--" + long_name(*one) : found->second;
@@ -231,7 +244,7 @@ private:
         }
         for (CLI::App* app : {&asked_, &into_.app}) {
             CLI::Option* const option = app->get_option_no_throw("--" + entry.key);
-            if (option != nullptr && option->count() == 0) {
+            if (option != nullptr && option->count() == 0 && !is_overruled(*option)) {
                 for (const std::string& one : entry.values) {
                     hide(one);
                 }
@@ -272,6 +285,7 @@ private:
     command_line& into_;
     CLI::App& asked_;
     std::map<const CLI::Option*, std::string> from_; // the variable, or the line of the file
+    std::vector<CLI::Option*> stronger_;             // set by what takes precedence
 };
 
 } // namespace

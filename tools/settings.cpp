@@ -117,7 +117,12 @@ std::string text_of_file(const std::string& path, std::size_t longest) {
 
 std::string password_of(const std::string& path) {
     constexpr std::size_t longest = 64 * 1024;
-    std::istringstream text(text_of_file(path, longest));
+    std::istringstream text;
+    try {
+        text.str(text_of_file(path, longest));
+    } catch (const failure& error) {
+        throw failure(exit_code::configuration, fmt::format("--password-file: {}", error.what()));
+    }
     std::string line;
     std::getline(text, line);
     if (!line.empty() && line.back() == '\r') {
@@ -127,7 +132,8 @@ std::string password_of(const std::string& path) {
         throw failure(
             exit_code::configuration,
             fmt::format(
-                "the first line of {} is empty; write the password there", printable(path)));
+                "--password-file: the first line of '{}' is empty; write the password there",
+                printable(path)));
     }
     return line;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <iterator>
 #include <memory>
@@ -22,12 +23,9 @@
 namespace cli {
 namespace {
 
-// The beginning of a digest is enough to distinguish holders.
-constexpr std::size_t digest_shown = 12;
-
 template <typename Found>
 std::string by_text(const Found& found) {
-    return found.readers == 0   ? " by " + found.owner_digest.substr(0, digest_shown)
+    return found.readers == 0   ? " by " + found.owner_digest
            : found.readers == 1 ? " by 1 reader"
                                 : fmt::format(" by {} readers", found.readers);
 }
@@ -183,7 +181,10 @@ int watch(const status_wishes& wanted, const settings& common) {
         constexpr milliseconds glance{250};
         const auto next = std::chrono::steady_clock::now() + wanted.interval;
         do { // NOLINT(cppcoreguidelines-avoid-do-while)
-            if (std::fflush(stdout) != 0 || unread()) {
+            if (std::fflush(stdout) != 0) {
+                require_written(errno);
+            }
+            if (unread()) {
                 return 0;
             }
             const auto left = next - std::chrono::steady_clock::now();

@@ -60,14 +60,18 @@ def _(quorum):
     run = ['a', '--', 'true']
     for text, env, words, said in (
             ('', {'REDLOCK_SHARED': 'true'}, ['--fencing'], '--fencing cannot be combined with REDLOCK_SHARED'),
-            ('[run]\nshared = true\n', {}, ['--exclusive'],
-             f'{file}: line 2: shared cannot be combined with --exclusive'),
             ('shared = true\nexclusive = true\n', {}, [],
              f'{file}: line 1: shared cannot be combined with {file}: line 2: exclusive'),
             ('', {'REDLOCK_FIFO': 'true'}, ['--slots', '2'], 'REDLOCK_FIFO cannot be combined with --slots')):
         file.write_text(text)
         result = quorum.run('run', '--config', file, *words, *run, env=env)
         contains(ended(result, CONFIGURATION).stderr, f'redlock: {said}; see redlock run --help')
+    file.write_text('[run]\nshared = true\n')
+    for env in ({}, {'REDLOCK_SHARED': 'true'}):
+        script = f'redis-cli -p {quorum.masters[0].port} EXISTS redlock:{{a}}:readers'
+        for words, readers in (['--exclusive'], '0\n'), ([], '1\n'):
+            result = quorum.run('run', '--config', file, *words, 'a', '--', 'sh', '-c', script, env=env)
+            equal(ended(result, 0).stdout, readers)
     file.write_text('shared = false\n')
     for value in ('true', '1', 'false', '0'):
         ended(quorum.run('run', '--config', file, *run, env={'REDLOCK_FIFO': value}), 0)

@@ -124,6 +124,8 @@ def _(quorum):
             # addresses
             (['status', '--masters', f'redis://:{SECRET}@a,,redis://b', 'a'], USAGE, '--masters: address 2 of 3 '
              'is empty; write redis://host:6379, separated by commas; see redlock status --help'),
+            (['status', '--masters', f'redis://a,redis://b:4711,{SECRET},9@c:6379', 'a'], USAGE, '--masters: address 4 '
+             'of 4 has no redis://; if a password has a comma, write %2C in place of it; see redlock status --help'),
             # URLs
             (['run', '--masters', 'localhost:6379', *run], CONFIGURATION,
              "master 'localhost:6379': not a URL; expected redis://host:6379/0, rediss://host:6379/0 or "
@@ -181,9 +183,13 @@ def _(quorum):
                           (quorum.directory, f"'{quorum.directory}' cannot be read: Is a directory"),
                           ('/dev/zero', f'/dev/zero is too large; allowed: at most {limit} KiB'),
                           (file, f'{file} is too large; allowed: at most {limit} KiB')):
-            refused(quorum, [option, name, *run], CONFIGURATION, env=masters, exactly=why)
+            where = '--password-file: ' if option == '--password-file' else ''
+            refused(quorum, [option, name, *run], CONFIGURATION, env=masters, exactly=where + why)
     file.write_text('\n')
     contains(refused(quorum, ['--password-file', file, *run], CONFIGURATION, env=masters), 'first line', 'is empty')
+    file.write_text('password-file = "/no/such"\n')
+    refused(quorum, ['--config', file, *run], CONFIGURATION, env=masters,
+            exactly="--password-file: '...' cannot be read: No such file or directory")
 
 
 @case('a command that cannot be run: which, and why')
@@ -344,7 +350,7 @@ def _(quorum):
 def _(quorum):
     with open('/dev/full', 'w', encoding='utf-8') as full:
         for words in (['status', 'a'], ['list', '--json'], ['doctor', '--clock-time', '10ms'], ['--help'],
-                      ['acquire', 'a'], ['metrics']):
+                      ['acquire', 'a'], ['metrics'], ['watch', 'a']):
             process = quorum.start(*words, stdout=full)
             _, err = process.communicate()
             equal(process.returncode, INTERNAL, words)
