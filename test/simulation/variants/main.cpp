@@ -16,7 +16,7 @@ namespace {
 
 using namespace simulation;
 
-// A line of the table that the documentation shows. True if it died.
+// A line of a table. True if it died.
 bool kill_one(const variant& which, const profile& kind, std::uint64_t first, std::uint64_t seeds) {
     const hunt ended = kill(which, kind, first, seeds);
     fmt::print(
