@@ -17,7 +17,8 @@ PROGRAM = """
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 asio::awaitable<void> mistake(
-    redlock::lock_manager& manager, redlock::lock& held, redlock::acquire_options options) {
+    redlock::lock_manager& manager, redlock::lock& held, redlock::acquire_options options,
+    redlock::blocking::manager& threads, redlock::blocking::mutex& mutex, redlock::blocking::shared_mutex& shared) {
     %s
     co_return;
 }
@@ -25,6 +26,8 @@ asio::awaitable<void> mistake(
 
 TOKEN = "the last argument must be a completion token, such as asio::use_awaitable, or a handler"
 NODISCARD = "nodiscard|NODISCARD|unused result"
+NO_ACQUIRE = "no matching.*async_acquire"
+ASSIGNMENT = "operator=|overloaded '='"
 
 # what it is, the code, what one of the messages must match
 MISTAKES = [
@@ -32,8 +35,7 @@ MISTAKES = [
     (
         "nothing is wrong with a list",
         """const std::vector<std::string> names{"a", "b"};
-    auto [error, mine] = co_await manager.async_acquire(
-        names, options, asio::as_tuple(asio::use_awaitable));""",
+    auto [error, mine] = co_await manager.async_acquire(names, options, asio::as_tuple(asio::use_awaitable));""",
         None,
     ),
     (
@@ -50,65 +52,28 @@ MISTAKES = [
     ("a handler without the result", "held.async_release([](redlock::error_code) {});", TOKEN),
     ("a handler for two values of a run", "manager.async_run([](redlock::error_code, int) {});", TOKEN),
     ("a time in place of the options", 'co_await manager.async_acquire("r", 5s);', TOKEN),
-    (
-        "options after the token",
-        'manager.async_acquire("r", asio::use_awaitable, options);',
-        "no matching.*async_acquire",
-    ),
-    (
-        "options before the name",
-        'co_await manager.async_acquire(options, "r");',
-        "no matching.*async_acquire",
-    ),
-    ("a number for a name", "co_await manager.async_acquire(42);", "no matching.*async_acquire"),
-    ("no name", "co_await manager.async_acquire(nullptr);", "no matching.*async_acquire"),
+    ("options after the token", 'manager.async_acquire("r", asio::use_awaitable, options);', NO_ACQUIRE),
+    ("options before the name", 'co_await manager.async_acquire(options, "r");', NO_ACQUIRE),
+    ("a number for a name", "co_await manager.async_acquire(42);", NO_ACQUIRE),
+    ("no name", "co_await manager.async_acquire(nullptr);", NO_ACQUIRE),
     ("a slot without the size", 'co_await manager.async_acquire(redlock::slots("pool"), options);', "no matching"),
-    ("a ttl without a unit", "options.ttl = 10'000;", "operator=|overloaded '='"),
-    ("a wait without a unit", "options.wait = 5;", "operator=|overloaded '='"),
+    ("a ttl without a unit", "options.ttl = 10'000;", ASSIGNMENT),
+    ("a wait without a unit", "options.wait = 5;", ASSIGNMENT),
     ("a flag for a mode", "options.mode = true;", "lock_mode"),
     ("a forgotten co_await", 'manager.async_acquire("r", options);', NODISCARD),
-    (
-        "a discarded lock",
-        """redlock::blocking::manager* threads = nullptr;
-    threads->call([&](auto token) {
-        return manager.async_acquire("r", options, std::move(token));
-    });""",
-        NODISCARD,
-    ),
-    (
-        "a try whose result nobody reads",
-        """redlock::blocking::mutex* mutex = nullptr;
-    mutex->try_lock();""",
-        NODISCARD,
-    ),
-    (
-        "a timed try whose result nobody reads",
-        """redlock::blocking::mutex* mutex = nullptr;
-    mutex->try_lock_for(5s);""",
-        NODISCARD,
-    ),
-    (
-        "a reader's try whose result nobody reads",
-        """redlock::blocking::shared_mutex* mutex = nullptr;
-    mutex->try_lock_shared();""",
-        NODISCARD,
-    ),
-    (
-        "a blocking lock that nobody keeps",
-        """redlock::blocking::manager* threads = nullptr;
-    threads->acquire("r");""",
-        NODISCARD,
-    ),
+    ("a discarded lock", 'threads.call([&](auto t) { return manager.async_acquire("r", std::move(t)); });', NODISCARD),
+    ("a try whose result nobody reads", "mutex.try_lock();", NODISCARD),
+    ("a timed try whose result nobody reads", "mutex.try_lock_for(5s);", NODISCARD),
+    ("a reader's try whose result nobody reads", "shared.try_lock_shared();", NODISCARD),
+    ("a blocking lock that nobody keeps", 'threads.acquire("r");', NODISCARD),
     (
         "a mutex for a shared mutex",
-        """redlock::blocking::shared_mutex* shared = nullptr;
-    redlock::blocking::mutex& one = *shared;
-    one.lock();""",
+        "redlock::blocking::mutex& one = shared; one.lock();",
         "invalid initialization|cannot bind",
     ),
     ("a copied lock", "redlock::lock other = held;", "deleted"),
     ("a manager without an executor", "redlock::config c; redlock::lock_manager m(c);", "lock_manager"),
-    ("one string for all masters", 'redlock::config c; c.masters = "redis://a,redis://b";', "operator=|overloaded '='"),
+    ("one string for all masters", 'redlock::config c; c.masters = "redis://a,redis://b";', ASSIGNMENT),
     (
         "work that is no coroutine",
         'co_await redlock::async_with_lock(manager, "r", options, [](redlock::lock&) {});',
@@ -116,8 +81,7 @@ MISTAKES = [
     ),
     (
         "a call that forgets the token",
-        """redlock::blocking::manager* threads = nullptr;
-    threads->call([&](auto) { return manager.async_acquire("r", options); });""",
+        'threads.call([&](auto) { return manager.async_acquire("r", options); });',
         "return what the asynchronous function returns, with the token passed on to it",
     ),
     ("a guard of the asynchronous lock", "std::lock_guard guard(held);", "unlock"),
