@@ -16,8 +16,8 @@
 #include "memory/server.hpp"
 #include "support/test.hpp"
 
-#include <cctype>
 #include <iterator>
+#include <regex>
 #include <sstream>
 
 namespace script_effects_test { namespace {
@@ -27,7 +27,7 @@ namespace memory = redlock::testing::memory;
 
 constexpr std::int64_t present = 1'700'000'000'123'456;
 constexpr std::string_view token = "me-0123456789abcdef";
-constexpr std::string_view usual_record = "epoch=4,run,-,T-100s,0,1d";
+const std::string usual_record = "epoch=4,run,-,T-100s,0,1d";
 
 std::vector<std::string> split(const std::string& text, char at) {
     std::vector<std::string> parts;
@@ -38,35 +38,33 @@ std::vector<std::string> split(const std::string& text, char at) {
     return parts;
 }
 
-// T, T-1, T+5s and M+10 as numbers, and the token.
-std::string expand(std::string_view text) {
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] == '$') {
-            out += token;
-            continue;
+// Words of a table that several scripts share, and what they stand for with this one.
+using meanings = std::vector<std::pair<std::string, std::string>>;
+
+std::string put_in(std::string table, const meanings& words) {
+    for (const auto& [word, meaning] : words) {
+        for (std::size_t at = 0; (at = table.find(word, at)) != std::string::npos;) {
+            table.replace(at, word.size(), meaning);
+            at += meaning.size();
         }
-        if (text[i] != 'T' && text[i] != 'M') {
-            out += text[i];
-            continue;
-        }
-        std::int64_t value = text[i] == 'T' ? present : present / 1000;
-        if (i + 1 < text.size() && (text[i + 1] == '+' || text[i + 1] == '-')) {
-            std::size_t end = i + 2;
-            while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end])) != 0) {
-                ++end;
-            }
-            std::int64_t by = std::stoll(std::string(text.substr(i + 1, end - i - 1)));
-            if (end < text.size() && text[end] == 's') {
-                by *= 1'000'000;
-                ++end;
-            }
-            value += by;
-            i = end - 1;
-        }
-        out += std::to_string(value);
     }
-    return out;
+    return table;
+}
+
+// T, T-1, T+5s and M+10 as numbers, and the token.
+std::string expand(const std::string& text) {
+    static const std::regex moment("([TM])(?:([+-]\\d+)(s)?)?");
+    std::string out;
+    auto rest = text.cbegin();
+    for (std::smatch found; std::regex_search(rest, text.cend(), found, moment);) {
+        const std::int64_t by = found[2].matched ? std::stoll(found[2]) : 0;
+        out.append(rest, found[0].first);
+        out += std::to_string(
+            (found[1] == "T" ? present : present / 1000) + by * (found[3].matched ? 1'000'000 : 1));
+        rest = found[0].second;
+    }
+    out.append(rest, text.cend());
+    return put_in(std::move(out), {{"$", std::string(token)}});
 }
 
 std::string blanks(std::string text) {
@@ -155,19 +153,6 @@ std::vector<std::string> after(const std::vector<std::string>& before, const std
         return one != "=" && !one.ends_with("=none");
     });
     return keys;
-}
-
-// Words of a table that several scripts share, and what they stand for with this one.
-using meanings = std::vector<std::pair<std::string, std::string>>;
-
-std::string put_in(std::string table, const meanings& words) {
-    for (const auto& [word, meaning] : words) {
-        for (std::size_t at = 0; (at = table.find(word, at)) != std::string::npos;) {
-            table.replace(at, word.size(), meaning);
-            at += meaning.size();
-        }
-    }
-    return table;
 }
 
 // Whether it grants a lock, a place or a record, which a server at `maxmemory` may refuse. All that
