@@ -32,8 +32,8 @@ struct guarded_quorum : virtual_quorum {
 };
 
 acquire_options fenced_waiting() {
-    acquire_options options = fenced();
-    options.wait = redlock::wait_for::forever();
+    acquire_options options = patient();
+    options.fencing = true;
     return options;
 }
 

@@ -12,32 +12,6 @@ core::settings guarded(core::settings rules) {
     return rules;
 }
 
-acquire_options once() {
-    acquire_options options;
-    options.ttl = std::chrono::seconds(10);
-    options.wait = redlock::wait_for::none();
-    options.renew = redlock::renewal::off;
-    return options;
-}
-
-acquire_options renewed() {
-    acquire_options options = once();
-    options.renew = redlock::renewal::automatic;
-    return options;
-}
-
-acquire_options patient(redlock::wait_for wait) {
-    acquire_options options = once();
-    options.wait = wait;
-    return options;
-}
-
-acquire_options fenced() {
-    acquire_options options = once();
-    options.fencing = true;
-    return options;
-}
-
 virtual_quorum::virtual_quorum(core::settings rules)
     : masters(rules.size()),
       paths(2 * rules.size()),

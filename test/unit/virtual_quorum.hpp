@@ -310,14 +310,24 @@ struct started_quorum : virtual_quorum {
     }
 };
 
-/// A lock without waiting, renewed by nobody, for 10 s.
-acquire_options once();
-/// The same, renewed.
-acquire_options renewed();
-/// The same as `once`, and it waits.
-acquire_options patient(redlock::wait_for wait = redlock::wait_for::forever());
+/// A lock that is renewed by nobody, for 10 s.
+inline acquire_options patient(redlock::wait_for wait = redlock::wait_for::forever()) {
+    return {.ttl = seconds(10), .wait = wait, .renew = redlock::renewal::off};
+}
+/// The same without waiting.
+inline acquire_options once() {
+    return patient(redlock::wait_for::none());
+}
+/// The same as `once`, renewed.
+inline acquire_options renewed() {
+    return {.ttl = seconds(10), .wait = redlock::wait_for::none()};
+}
 /// The same as `once`, with a fencing token.
-acquire_options fenced();
+inline acquire_options fenced() {
+    acquire_options options = once();
+    options.fencing = true;
+    return options;
+}
 
 /// It has this lock.
 struct quorum_with_lock : started_quorum {

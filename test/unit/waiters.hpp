@@ -8,9 +8,7 @@
 namespace unit {
 
 inline acquire_options waiting(redlock::wait_for wait = redlock::wait_for::forever()) {
-    acquire_options options = renewed();
-    options.wait = wait;
-    return options;
+    return {.ttl = seconds(10), .wait = wait};
 }
 
 inline redlock::core::settings
