@@ -1,5 +1,3 @@
-#include "operators.hpp"
-
 #include "faults.hpp"
 
 namespace simulation {

@@ -1,8 +1,6 @@
 #include "profiles.hpp"
 
 #include "faults.hpp"
-#include "operators.hpp"
-#include "waiting.hpp"
 
 #include <array>
 
@@ -104,11 +102,12 @@ void calm(draft&) {}
 
 void add_network_faults(draft& what) {
     rough_air(what);
-    what.add_some(3, add_partition);
-    what.add_some(1, add_wide_partition);
-    what.add_some(3, add_break);
-    what.add_some(1, add_refusal);
-    what.add_some(2, add_stall);
+    what.add_some(
+        {{3, add_partition},
+         {1, add_wide_partition},
+         {3, add_break},
+         {1, add_refusal},
+         {2, add_stall}});
 }
 
 // Connections break and leave commands in flight.
@@ -116,8 +115,7 @@ void add_in_flight_faults(draft& what) {
     rough_air(what);
     what.air.slow_percent = 20;
     what.air.late_percent = 80;
-    what.add_some(10, add_break);
-    what.add_some(2, add_stall);
+    what.add_some({{10, add_break}, {2, add_stall}});
     what.add_some(2, [](draft& made) {
         made.add(
             {.kind = slow_handshake,
@@ -130,16 +128,12 @@ void add_in_flight_faults(draft& what) {
 
 void add_restart_faults(draft& what) {
     rough_air(what);
-    what.add_some(5, add_crash);
-    what.add_some(1, add_break);
-    what.add_some(1, add_partition);
+    what.add_some({{5, add_crash}, {1, add_break}, {1, add_partition}});
 }
 
 void add_client_faults(draft& what) {
     rough_air(what);
-    what.add_some(5, add_pause);
-    what.add_some(2, add_client_end);
-    what.add_some(1, add_break);
+    what.add_some({{5, add_pause}, {2, add_client_end}, {1, add_break}});
 }
 
 // All clocks as wrong as they may be, relative to each other: half of the bound to either side.
@@ -172,8 +166,7 @@ void add_clock_faults(draft& what) {
     what.drift_ppb = what.percent(50) ? what.drift_ppb : 5 * what.drift_ppb;
     bad_clocks(what);
     add_steps(what);
-    what.add_some(1, add_pause);
-    what.add_some(1, add_partition);
+    what.add_some({{1, add_pause}, {1, add_partition}});
 }
 
 // Long holds that live on extensions, with partitions around the moments at which they are sent.
@@ -187,10 +180,7 @@ void add_extension_faults(draft& what) {
             one.extend_ttl_ms = what.between(one.ttl_ms / 2, client.max_ttl_ms);
         }
     });
-    what.add_some(4, add_wide_partition);
-    what.add_some(4, add_partition);
-    what.add_some(2, add_break);
-    what.add_some(1, add_stall);
+    what.add_some({{4, add_wide_partition}, {4, add_partition}, {2, add_break}, {1, add_stall}});
 }
 
 // Time-outs as long as the leases.
@@ -199,28 +189,20 @@ void add_tight_timeouts(draft& what) {
     what.air.slow_percent = static_cast<unsigned>(what.between(5, 40));
     what.air.slow_max = what.between(10 * ms, what.longest_lease());
     what.air.flush_max = what.between(0, 10 * ms);
-    what.add_some(4, add_stall);
-    what.add_some(2, add_partition);
-    what.add_some(1, add_pause);
+    what.add_some({{4, add_stall}, {2, add_partition}, {1, add_pause}});
 }
 
 // Memory that is lost without a restart. Not for the plain protocol, which says that it may fail.
 void add_flush_faults(draft& what) {
     rough_air(what);
-    what.add_some(5, add_flush);
-    what.add_some(2, add_replacement);
-    what.add_some(1, add_crash);
-    what.add_some(1, add_break);
+    what.add_some({{5, add_flush}, {2, add_replacement}, {1, add_crash}, {1, add_break}});
 }
 
 // Holders that live on extensions while masters lose data: missing keys are created again.
 void add_heal_faults(draft& what) {
     add_extension_faults(what);
     what.air.late_percent = 60;
-    what.add_some(4, add_flush);
-    what.add_some(3, add_crash);
-    what.add_some(3, add_break);
-    what.add_some(2, add_pause);
+    what.add_some({{4, add_flush}, {3, add_crash}, {3, add_break}, {2, add_pause}});
 }
 
 // Long leases: what remains of a failed attempt or a release must be removed, as it would stay.
@@ -274,24 +256,26 @@ void add_fence_faults(draft& what) {
         one.hold = what.between(0, 20 * ms);
         one.write_after.assign(1, what.between(0, what.longest_lease()));
     });
-    what.add_some(3, add_flush);
-    what.add_some(2, add_crash);
-    what.add_some(3, add_wide_partition);
-    what.add_some(3, add_stall);
-    what.add_some(3, add_break);
-    what.add_some(2, add_pause);
+    what.add_some(
+        {{3, add_flush},
+         {2, add_crash},
+         {3, add_wide_partition},
+         {3, add_stall},
+         {3, add_break},
+         {2, add_pause}});
 }
 
 void add_all_faults(draft& what) {
     rough_air(what);
     bad_clocks(what);
-    what.add_some(2, add_partition);
-    what.add_some(1, add_wide_partition);
-    what.add_some(3, add_break);
-    what.add_some(1, add_stall);
-    what.add_some(2, add_crash);
-    what.add_some(2, add_pause);
-    what.add_some(1, add_client_end);
+    what.add_some(
+        {{2, add_partition},
+         {1, add_wide_partition},
+         {3, add_break},
+         {1, add_stall},
+         {2, add_crash},
+         {2, add_pause},
+         {1, add_client_end}});
     if (what.all_guarded()) {
         what.add_some(1, add_flush);
     }

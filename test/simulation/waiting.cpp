@@ -1,7 +1,4 @@
-#include "waiting.hpp"
-
 #include "faults.hpp"
-#include "operators.hpp"
 
 namespace simulation {
 

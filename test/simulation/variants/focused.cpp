@@ -1,7 +1,6 @@
 #include "focused.hpp"
 
 #include "../faults.hpp"
-#include "../operators.hpp"
 
 #include <algorithm>
 #include <array>
