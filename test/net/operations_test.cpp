@@ -171,12 +171,10 @@ const std::vector<operation>& operations() {
             }),
         row("acquire with a secret",
             [](site& s, auto t) {
-                return s.q.manager->async_acquire_as("r", secret, once(), std::move(t));
+                return s.q.manager->async_acquire_as("r", secret, std::move(t));
             }),
         row("attach",
-            [](site& s, auto t) {
-                return s.q.manager->async_attach("r", secret, once(), std::move(t));
-            }),
+            [](site& s, auto t) { return s.q.manager->async_attach("r", secret, std::move(t)); }),
         row("query", [](site& s, auto t) { return s.q.manager->async_query("r", std::move(t)); }),
         row("query, refused",
             [](site& s, auto t) { return s.q.manager->async_query("", std::move(t)); }),

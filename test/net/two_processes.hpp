@@ -10,22 +10,15 @@ namespace redlock::test::in_memory {
 using boost::asio::error::operation_aborted;
 
 inline acquire_options once() {
-    acquire_options options;
-    options.ttl = 10s;
-    options.wait = wait_for::none();
-    return options;
+    return {.ttl = 10s, .wait = wait_for::none()};
 }
 
 inline acquire_options waiting() {
-    acquire_options options = once();
-    options.wait = wait_for::forever();
-    return options;
+    return {.ttl = 10s, .wait = wait_for::forever()};
 }
 
 inline acquire_options reading() {
-    acquire_options options = once();
-    options.mode = lock_mode::shared;
-    return options;
+    return {.ttl = 10s, .wait = wait_for::none(), .mode = lock_mode::shared};
 }
 
 // The error that `f` throws.

@@ -12,7 +12,6 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -152,72 +151,6 @@ TEST_CASE("virtual time: no command overtakes another when a master answers soon
     CHECK(held[0].held());
     CHECK(!held[1].valid());
     CHECK(quorum.master(0).command({"GET", "redlock:{r}"}) == held[0].secret());
-}
-
-TEST_CASE("virtual time: blocking calls advance it, and a lock is lost before its lease ends") {
-    virtual_quorum quorum;
-    blocking::manager manager = quorum.make_blocking_manager();
-    REQUIRE(manager.ready(10s));
-    {
-        blocking::lock mine = manager.acquire("r");
-        quorum.advance(1h);
-        CHECK(mine.held());
-        quorum.master(0).kill();
-        quorum.master(1).hang();
-        const std::stop_token lost = mine.lost();
-        REQUIRE(quorum.advance_until([&] { return lost.stop_requested(); }));
-        CHECK(quorum.now() < mine.async().deadline());
-        CHECK(quorum.keys_of("r") > 0);
-    }
-    quorum.master(0).restart();
-    quorum.master(1).resume();
-    quorum.advance(1min);
-    CHECK(quorum.keys_of("r") == 0);
-
-    quorum.occupy("r", 5s);
-    const time_point before = quorum.now();
-    blocking::mutex mutex(manager, "r");
-    CHECK(!mutex.try_lock());
-    CHECK(!mutex.try_lock_for(2s));
-    CHECK(quorum.now() - before >= 2s);
-    CHECK(quorum.now() - before < 3s);
-    mutex.lock();
-    CHECK(quorum.now() - before >= 5s);
-    CHECK(mutex.held());
-    mutex.unlock();
-    CHECK(mutex.last_release() == release_result::released);
-
-    error_code refused;
-    boost::asio::post(quorum.context(), [&] {
-        try {
-            mutex.lock();
-        } catch (const boost::system::system_error& thrown) {
-            refused = thrown.code();
-        }
-    });
-    quorum.advance(1s);
-    CHECK(refused == errc::would_deadlock);
-}
-
-TEST_CASE("virtual time: a secret of one's own, and the default options") {
-    virtual_quorum quorum;
-    lock_manager& manager = quorum.manager();
-    const std::string secret(40, 'a');
-    std::optional<lock> mine;
-    const auto take = [&](error_code error, lock held) {
-        CHECK(!error);
-        mine = std::move(held);
-    };
-    manager.async_acquire_as("r", secret, take);
-    REQUIRE(quorum.advance_until([&] { return mine.has_value(); }));
-    CHECK(mine->secret() == secret);
-    mine->abandon();
-    mine.reset();
-    manager.async_attach("r", secret, take);
-    REQUIRE(quorum.advance_until([&] { return mine.has_value(); }));
-    CHECK(mine->held());
-    CHECK_FALSE(mine->has_fencing_token());
-    CHECK_THROWS_AS(mine->fencing_token(), std::logic_error);
 }
 
 TEST_CASE("virtual time: a blocking call that nothing would end says so") {
