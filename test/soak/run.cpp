@@ -1,8 +1,8 @@
 #include "run.hpp"
 
+#include "injector.hpp"
 #include "screen.hpp"
 #include "show.hpp"
-#include "verdict.hpp"
 
 #include <fmt/format.h>
 
@@ -22,6 +22,65 @@ constexpr auto longest_sleep = 50ms;
 // The signal that ends the run early. All processes and files go with it.
 volatile std::sig_atomic_t ended_by = 0;
 struct interrupted {};
+
+double seconds(moment duration) {
+    return std::chrono::duration<double>(duration).count();
+}
+
+// What a run has shown. Five things are counted and must not happen:
+// - Two workers believe at the same time that they have the lock (ledger.hpp).
+// - Tokens do not increase.
+// - Updates are lost at the fenced store (store.hpp).
+// - The store refuses a holder.
+// - The quorum does not come back after all faults.
+struct verdict {
+    findings found;
+    store::totals stored;
+    bool progress = false;
+    std::size_t deserters = 0;
+    std::size_t not_done = 0;       // of the plan: faults, and that a killed master votes again
+    std::optional<moment> kept_out; // a restarted master, from voting
+    moment quarantine{};            // for which it has to be
+
+    bool good() const {
+        return found.overlaps() == 0 && found.disorder() == 0 && stored.lost() == 0
+               && found.wronged == 0 && progress && deserters == 0 && not_done == 0
+               && kept_out.value_or(quarantine) >= quarantine;
+    }
+    // Several lines.
+    std::string text(const injector& damage) const {
+        std::string lines;
+        const auto line = [&lines](std::string_view what, const std::string& figures) {
+            lines += fmt::format("{:<22} {}\n", what, figures);
+        };
+        line("acquisitions", fmt::format("{}, {} in vain", found.tenures.size(), found.failed));
+        line("leases lost", fmt::format("{} (told by the library)", found.lost));
+        lines += "faults\n";
+        for (const auto& [kind, count] : damage.done()) {
+            lines += fmt::format("  {:<32} {}\n", kind, count);
+        }
+        if (not_done != 0) {
+            line("PLANNED AND NOT DONE", std::to_string(not_done));
+        }
+        if (kept_out) {
+            line(
+                "quarantine",
+                fmt::format(
+                    "a restarted master voted after {:.1f} s, and has to wait for {:.1f} s",
+                    seconds(*kept_out),
+                    seconds(quarantine)));
+        }
+        line("OVERLAPS", std::to_string(found.overlaps()));
+        line("TOKENS OUT OF ORDER", std::to_string(found.disorder()));
+        line("LOST UPDATES", fmt::format("{} of {} writes", stored.lost(), stored.writes));
+        line("HOLDERS REFUSED", std::to_string(found.wronged));
+        line("WORKERS THAT FAILED", std::to_string(deserters));
+        line("stale writes refused", std::to_string(found.stale));
+        line("progress at the end", progress ? "yes" : "NO");
+        lines.pop_back();
+        return lines;
+    }
+};
 
 class performance {
 public:
