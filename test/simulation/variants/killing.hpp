@@ -30,10 +30,16 @@ private:
 inline const variant right_one{};
 
 /// What executes scripts as the variant says.
-lua_machine lua_of(const variant& which);
+inline lua_machine lua_of(const variant& which) {
+    return lua_machine([&which](std::string_view script) { return executed(which, script); });
+}
 
 /// A plan, misused as the variant says.
-plan plan_of(std::uint64_t seed, const profile& kind, const variant& which);
+inline plan plan_of(std::uint64_t seed, const profile& kind, const variant& which) {
+    plan made = make_plan(seed, kind);
+    make_mistake(made, which.misuse);
+    return made;
+}
 
 struct hunt {
     std::optional<violation> broken; // by the last seed
@@ -42,6 +48,16 @@ struct hunt {
 };
 
 /// Runs `seeds` seeds from `first` on.
-hunt kill(const variant& which, const profile& kind, std::uint64_t first, std::uint64_t seeds);
+inline hunt
+kill(const variant& which, const profile& kind, std::uint64_t first, std::uint64_t seeds) {
+    const switched_on on(which);
+    lua_machine lua = lua_of(which);
+    hunt found;
+    for (std::uint64_t seed = first; seed < first + seeds && !found.broken; ++seed) {
+        found.seed = seed;
+        found.broken = run(plan_of(seed, kind, which), lua, found.sum).broken;
+    }
+    return found;
+}
 
 } // namespace simulation
