@@ -22,7 +22,7 @@ public:
 
     bool says(const std::string& what) {
         return soon([&] {
-            const std::string text = text_of(output());
+            const std::string text = read_text(output());
             INFO(text);
             REQUIRE(process_.running());
             return contains(text, what + "\n");

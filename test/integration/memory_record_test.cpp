@@ -2,6 +2,8 @@
 // until all of them have expired, for every client, whichever of them noticed the loss.
 #include "guarded_quorum.hpp"
 
+#include <sstream>
+
 namespace redlock::test { namespace {
 
 using std::chrono::steady_clock;

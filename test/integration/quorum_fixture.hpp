@@ -4,20 +4,10 @@
 #include "client.hpp"
 #include "support/master_process.hpp"
 
-#include <fstream>
-#include <sstream>
-
 namespace redlock::test {
 
 inline bool contains(std::string_view text, std::string_view part) {
     return text.find(part) != std::string_view::npos;
-}
-
-inline std::string text_of(const std::filesystem::path& path) {
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
 }
 
 /// A server that does not lose what it has replied to, even if it is killed.

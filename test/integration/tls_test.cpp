@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include <fstream>
+
 namespace redlock::test { namespace {
 
 struct tls_site {
@@ -141,10 +143,10 @@ TEST_CASE("authority, certificate, key and password are replaced while a manager
     };
     everywhere({"ACL", "SETUSER", "locker", "on", ">first", "~*", "&*", "+@all"});
     config settings = site.settings();
-    settings.tls.ca_file = write("ca", text_of(site.files().ca()));
+    settings.tls.ca_file = write("ca", read_text(site.files().ca()));
     settings.tls.certificate_file =
-        write("certificate", text_of(site.files().client_certificate()));
-    settings.tls.private_key_file = write("key", text_of(site.files().client_key()));
+        write("certificate", read_text(site.files().client_certificate()));
+    settings.tls.private_key_file = write("key", read_text(site.files().client_key()));
     settings.username = "locker";
     settings.password_file = write("password", "first\r\nand not this\n");
     settings.reconnect_delay_max = 200ms;
@@ -164,7 +166,7 @@ TEST_CASE("authority, certificate, key and password are replaced while a manager
          next.server_key().string(),
          "tls-ca-cert-file",
          next.ca().string()});
-    const std::string ca = text_of(next.ca());
+    const std::string ca = read_text(next.ca());
     const auto says = [&](const std::string& part) {
         everywhere({"CLIENT", "KILL", "USER", "locker", "SKIPME", "yes"});
         me.until_each([&](const master_health& one) { return contains(one.text, part); });
@@ -173,11 +175,11 @@ TEST_CASE("authority, certificate, key and password are replaced while a manager
     write("ca", ca.substr(0, ca.size() / 2)); // as a reader may find it
     says("cannot use tls.ca_file '" + settings.tls.ca_file);
     write("ca", ca);
-    write("certificate", text_of(next.client_certificate()));
+    write("certificate", read_text(next.client_certificate()));
     says("cannot use tls.private_key_file '" + settings.tls.private_key_file);
     std::filesystem::remove(settings.tls.private_key_file);
     says("cannot use tls.private_key_file '" + settings.tls.private_key_file);
-    write("key", text_of(next.client_key()));
+    write("key", read_text(next.client_key()));
     write("password", "\n");
     says("cannot use password_file '" + settings.password_file + "': its first line is empty");
     write("password", "second");

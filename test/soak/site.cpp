@@ -1,8 +1,5 @@
 #include "site.hpp"
 
-#include <fstream>
-#include <sstream>
-
 namespace redlock::soak {
 namespace {
 
@@ -112,9 +109,7 @@ const ledger_reader::account& site::account_of(std::size_t worker) {
 const std::vector<std::string>& site::deserters() {
     for (std::size_t i = 0; i < workers_.size(); ++i) {
         if (workers_[i].wanted && !workers_[i].process.running()) {
-            std::ostringstream text;
-            text << std::ifstream(output_of(i)).rdbuf();
-            deserters_.push_back("worker " + worker_name(i) + ": " + text.str());
+            deserters_.push_back("worker " + worker_name(i) + ": " + test::read_text(output_of(i)));
             workers_[i].wanted = false;
         }
     }

@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <system_error>
 
@@ -40,22 +39,6 @@ std::filesystem::path program(const std::string& name) {
         }
     }
     return {};
-}
-
-struct result {
-    int status = 0;
-    std::string text;
-};
-
-result run_program(const std::vector<std::string>& argv, const std::filesystem::path& dir) {
-    const std::filesystem::path output = dir / "output";
-    std::filesystem::remove(output);
-    result got;
-    got.status = child_process(argv, output).wait();
-    std::ostringstream text;
-    text << std::ifstream(output).rdbuf();
-    got.text = text.str();
-    return got;
 }
 
 std::string port_of(std::size_t host) {
@@ -193,7 +176,7 @@ std::string network::degrade(std::size_t host) {
 void network::ip(const std::string& batch) const {
     const std::filesystem::path script = dir_.path() / "batch";
     std::ofstream(script) << batch;
-    const result got =
+    const ended_program got =
         run_program({program("ip").string(), "-batch", script.string()}, dir_.path());
     if (got.status != 0) {
         throw std::runtime_error("ip failed: " + got.text);
