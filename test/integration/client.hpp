@@ -32,23 +32,16 @@ inline config config_for(const std::vector<std::string>& urls) {
 
 /// One attempt.
 inline acquire_options once(milliseconds ttl = 10s) {
-    acquire_options options;
-    options.ttl = ttl;
-    options.wait = wait_for::none();
-    return options;
+    return {.ttl = ttl, .wait = wait_for::none()};
 }
 
 /// One attempt, and nothing is extended.
 inline acquire_options once_unrenewed(milliseconds ttl) {
-    acquire_options options = once(ttl);
-    options.renew = renewal::off;
-    return options;
+    return {.ttl = ttl, .wait = wait_for::none(), .renew = renewal::off};
 }
 
 inline acquire_options waiting(milliseconds wait, milliseconds ttl = 10s) {
-    acquire_options options = once(ttl);
-    options.wait = wait;
-    return options;
+    return {.ttl = ttl, .wait = wait};
 }
 
 /// An acquire that was begun. Goes away with its last owner, the handler being one.
