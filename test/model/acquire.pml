@@ -13,14 +13,32 @@
 #include "attempts.pml"
 
 /* What can be wrong. */
-mtype:rule = {
-    quorum_half, set_without_nx, blind_rollback, blind_release, no_quarantine, half_quarantine,
-    uptime_quarantine, no_drift_allowance, elapsed_not_subtracted, extended_without_quorum,
-    extend_without_compare, old_grant_counted, busy_is_grant, no_late_check, believing_past_deadline,
-    token_reused, fewer_masters, believing_while_releasing, no_rollback_of_unknown, unordered_rollback,
-    extend_after_deadline, extended_from_reply, any_reply_extends, set_then_pexpire, suspended_clock,
-    removed_at_stop
-};
+#define quorum_half 1
+#define set_without_nx 2
+#define blind_rollback 3
+#define blind_release 4
+#define no_quarantine 5
+#define half_quarantine 6
+#define uptime_quarantine 7
+#define no_drift_allowance 8
+#define elapsed_not_subtracted 9
+#define extended_without_quorum 10
+#define extend_without_compare 11
+#define old_grant_counted 12
+#define busy_is_grant 13
+#define no_late_check 14
+#define believing_past_deadline 15
+#define token_reused 16
+#define fewer_masters 17
+#define believing_while_releasing 18
+#define no_rollback_of_unknown 19
+#define unordered_rollback 20
+#define extend_after_deadline 21
+#define extended_from_reply 22
+#define any_reply_extends 23
+#define set_then_pexpire 24
+#define suspended_clock 25
+#define removed_at_stop 26
 
 /* What must be reachable. */
 #define succession 1 /* both clients have held the lock, one after the other */
@@ -130,7 +148,10 @@ inline settle()
     j = 0;
     referred = 0;
     holders = 0;
-    sort_masters()
+    if
+    :: wrong(fewer_masters) /* which is true of certain masters */
+    :: else -> sort_masters()
+    fi
 }
 
 inline check_exclusion()
@@ -325,6 +346,7 @@ inline begin_extend()
  * deadline back. Its keys are removed when it lets go, or at some time after its last deadline. */
 proctype client(byte c)
 {
+end:
     do
     :: d_step { phase[c] == idle && MAY_TRY(c) -> begin(); settle() }
     :: d_step {
@@ -337,13 +359,11 @@ proctype client(byte c)
     :: d_step { phase[c] == held || phase[c] == lost -> begin_release(); settle() }
     :: d_step { phase[c] == held -> lose(); settle() }
     :: d_step { phase[c] == releasing -> end_attempt(); settle() }
-#if EXTENDS > 0
     :: d_step {
         phase[c] == held && extends[c] < EXTENDS && (VALID(c) || wrong(extend_after_deadline)) ->
         begin_extend();
         settle()
     }
-#endif
     /* A clock that stands still while the machine is suspended. */
     :: d_step {
         wrong(suspended_clock) && validity[c] > 0 && validity[c] < VALIDITY ->
@@ -351,7 +371,6 @@ proctype client(byte c)
         acting[c] = (phase[c] == held -> validity[c] : 0);
         settle()
     }
-    :: phase[c] == idle && !MAY_TRY(c) -> break
     od
 }
 
@@ -394,7 +413,6 @@ end:
 #if ATTEMPTS > 1
     :: d_step { FIRST(LIVE, 1) -> slot = SLOT(c, 1); execute(true, 1); slot = 0; settle() }
 #endif
-#if BREAKS > 0
     :: d_step { FIRST(LATE * LIVE, 0) -> slot = SLOT(c, 0); execute(false, LATE); slot = 0; settle() }
 #if ATTEMPTS > 1
     :: d_step { FIRST(LATE * LIVE, 1) -> slot = SLOT(c, 1); execute(false, LATE); slot = 0; settle() }
@@ -404,14 +422,11 @@ end:
         break_connection();
         settle()
     }
-#endif
-#if DELAYED
     REPLY(0, GRANTED, GRANTED, count_grant())
     REPLY(0, EXTENDED, GRANTED + EXTENDED, count_extension())
 #if ATTEMPTS > 1
     REPLY(1, GRANTED, GRANTED, count_grant())
     REPLY(1, EXTENDED, GRANTED + EXTENDED, count_extension())
-#endif
 #endif
     od
 }
@@ -430,7 +445,6 @@ proctype fate(byte m)
 {
 end:
     do
-#if LOSSES > 0
     /* A restart: the connections go with it, and the handshake tells of it. */
     :: d_step {
         losses > 0 ->
@@ -448,8 +462,6 @@ end:
         master[m].record = wrong(uptime_quarantine);
         settle()
     }
-#endif
-#if DRIFTS > 0
     :: d_step {
         drifts > 0 && !master[m].drifted && TICKING(m) ->
         drifts--;
@@ -467,7 +479,6 @@ end:
         master[m].quarantine = (master[m].quarantine > 0 -> master[m].quarantine + 1 : 0);
         settle()
     }
-#endif
     :: false
     od
 }
@@ -505,5 +516,6 @@ init
 end:
     do
     :: d_step { EVERY(||, TICKING) || lively -> tick() }
+    NOBODY_WAITS
     od
 }

@@ -8,6 +8,12 @@
 #define CURRENT(c) SLOT(c, tries[c] - 1)
 #define OVER(slot) (phase[CLIENT_OF(slot)] == idle || CURRENT(CLIENT_OF(slot)) != (slot))
 
+/* Where nothing can happen any more each client has finished. It does not end by itself: its end would be a state more
+ * beside each of those of the others. */
+#define HAS_FINISHED(c) (phase[c] == idle && !MAY_TRY(c))
+#define NOBODY_WAITS \
+    :: timeout && !(HAS_FINISHED(0) && HAS_FINISHED(1) && HAS_FINISHED(CLIENTS - 1)) -> assert(false)
+
 /* The order of the commands on a connection is that of the numbers, attempt by attempt. 2 and 128 are of each model. */
 #define ACQUIRE 1
 #define RELEASE 4

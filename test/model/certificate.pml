@@ -7,7 +7,7 @@
  *                      ROUNDS of extension, of both clients together; ATTEMPTS of each client;
  *                      NEW=1: a new quorum, without records; HELD=1: the first client has a lease, of two
  *                      vouched votes, and its third SET may be in flight
- * -DWAITS=1            a heal and an unvouched key count only past the quarantine on the client's own
+ * WAITS=1              a heal and an unvouched key count only past the quarantine on the client's own
  *                      clock as well, which the library does not look at
  */
 
@@ -474,7 +474,6 @@ end:
         begin_memory(m);
         settle()
     }
-#if FAULTS > 0
     /* With nothing, with an old snapshot, with all its data. */
     :: d_step {
         MAY(restart) ->
@@ -529,7 +528,6 @@ end:
         master[m].quarantine = 0;
         settle()
     }
-#endif
     od
 }
 

@@ -18,6 +18,7 @@
  * holders. A lease moves on when it is extended.
  */
 
+#define SETS
 #include "common.pml"
 
 #define CLIENTS 2
@@ -121,25 +122,21 @@ byte holders;
 byte finals;
 
 #ifdef SYMMETRY
-c_decl {
-    static void swap_bits(unsigned char *set, int a, int b)
-    {
-        int differ = (*set >> a ^ *set >> b) & 1;
-        *set ^= differ << a | differ << b;
-    }
-};
 c_code {
-    /* Masters that are members of the same sets are interchangeable, and so are clients. */
-    static int rank_of_master(int m, int n)
+    static unsigned lists_of(int m)
     {
-        #define BY(field) if (now.master[m].field != now.master[n].field) \
-            return (int)now.master[m].field - (int)now.master[n].field
-        #define BY_BIT(set) if ((now.set >> m & 1) != (now.set >> n & 1)) return (now.set >> m & 1) - (now.set >> n & 1)
+        return now.BEFORE >> m & 1 | (now.AFTER >> m & 1) << 1 | (now.RIVAL >> m & 1) << 2 |
+            (now.LATER >> m & 1) << 3 | (now.LATER_RIVAL >> m & 1) << 4;
+    }
+    static int compare(int m, int n)
+    {
+        #define BY_MASTERS(field) \
+            if (now.master[m].field != now.master[n].field) return (int)now.master[m].field - (int)now.master[n].field
         int k;
-        BY(record);
-        BY(key);
-        BY(wait);
-        BY(top);
+        BY_MASTERS(record);
+        BY_MASTERS(key);
+        BY_MASTERS(wait);
+        BY_MASTERS(top);
         for (k = 0; k < CLIENTS; ++k) {
             BY_BIT(votes[k]);
         }
@@ -157,7 +154,7 @@ c_code {
         }
         return 0;
     }
-    static void swap_masters(int m, int n)
+    static void swap(int m, int n)
     {
         int k;
         struct Master kept = now.master[m];
@@ -177,12 +174,7 @@ c_code {
             swap_bits(&now.seen[k], m, n);
         }
     }
-    static int same_role(int m, int n)
-    {
-        return !((BEFORE >> m ^ BEFORE >> n) & 1) && !((AFTER >> m ^ AFTER >> n) & 1) &&
-            !((RIVAL >> m ^ RIVAL >> n) & 1) && !((LATER >> m ^ LATER >> n) & 1) &&
-            !((LATER_RIVAL >> m ^ LATER_RIVAL >> n) & 1);
-    }
+    /* So are clients. */
     static void swap_clients(void)
     {
         #define SWAP(pair) { unsigned char kept = pair[0]; pair[0] = pair[1]; pair[1] = kept; }
@@ -207,7 +199,6 @@ c_code {
     }
     static void sort_all(void)
     {
-        int m, n;
         int order = ((int)now.phase[0] - (int)now.phase[1])
             ?: ((int)now.view[0] - (int)now.view[1])
             ?: ((now.going_on >> 2 & 1) - (now.going_on >> 3 & 1))
@@ -215,19 +206,7 @@ c_code {
         if (order < 0) {
             swap_clients();
         }
-        for (m = 1; m < MASTERS; ++m) {
-            for (n = m; n > 0; --n) {
-                int l = n - 1;
-                while (l >= 0 && !same_role(l, n)) {
-                    --l;
-                }
-                if (l < 0 || rank_of_master(l, n) <= 0) {
-                    break;
-                }
-                swap_masters(l, n);
-                n = l + 1;
-            }
-        }
+        sort_by_lists();
     }
 };
 #define sort_all() c_code { sort_all(); }
@@ -312,7 +291,7 @@ inline acknowledged(m, k)
 inline need_no_look(k)
 {
     if
-    :: !DECIDED(k) ->
+    :: NEW_OF(PROMISE(k)) != 0 && !DECIDED(k) ->
         for (i : 0 .. MASTERS - 1) {
             written[k] = written[k] | (master[i].record == PROMISE(k) -> BIT(i) : 0)
         }
@@ -330,18 +309,14 @@ inline need_no_look(k)
 /* Ends each step. */
 inline settle()
 {
-#if !LOOKS
-    need_no_look(0);
-#if RIVAL
-    need_no_look(1);
-#endif
-#if LATER
-    need_no_look(2);
-#endif
-#if LATER_RIVAL
-    need_no_look(3);
-#endif
-#endif
+    if
+    :: !LOOKS ->
+        need_no_look(0);
+        need_no_look(1);
+        need_no_look(2);
+        need_no_look(3)
+    :: else
+    fi;
     i = 0;
     sort_all()
 }
@@ -442,7 +417,7 @@ inline grant(m, c, what)
 
 /* A promise is written over the record that it is based on. A blank master gets it only as one that returns. */
 #define MAY_PROMISE(m, k) \
-    (KNOWN(BASE_OF(PROMISE(k))) && \
+    (NEW_OF(PROMISE(k)) != 0 && KNOWN(BASE_OF(PROMISE(k))) && \
         (IN(m, NEW_OF(PROMISE(k))) || (MAJORITY_PROMISES && IN(m, OLD_OF(PROMISE(k))))) && \
         (master[m].record == BASE_OF(PROMISE(k)) || \
             (wrong(promise_overwritten) && master[m].record == OTHER(PROMISE(k))) || \
@@ -457,16 +432,15 @@ inline grant(m, c, what)
         settle() \
     }
 
-#if LOOKS
 #define LOOKER(k) \
     :: d_step { \
-        !DECIDED(k) && !COMPLETE(k, written[k]) && master[m].record == PROMISE(k) && !IN(m, same[k]) -> \
+        LOOKS && !DECIDED(k) && !COMPLETE(k, written[k]) && master[m].record == PROMISE(k) && !IN(m, same[k]) -> \
         printf("change %d: master %d has promised it\n", k, m); \
         acknowledged(m, k); \
         settle() \
     } \
     :: d_step { \
-        !DECIDED(k) && COMPLETE(k, written[k]) && \
+        LOOKS && !DECIDED(k) && COMPLETE(k, written[k]) && \
             IN(m, ~seen[k] & (wrong(id_not_compared) && master[m].record == PROMISE(k) -> written[k] : same[k])) -> \
         printf("change %d: master %d has the same record still\n", k, m); \
         seen[k] = seen[k] | BIT(m); \
@@ -477,16 +451,13 @@ inline grant(m, c, what)
         settle() \
     } \
     :: d_step { \
-        !DECIDED(k) && COMPLETE(k, written[k]) && IN(m, written[k] & ~same[k]) -> \
+        LOOKS && !DECIDED(k) && COMPLETE(k, written[k]) && IN(m, written[k] & ~same[k]) -> \
         printf("change %d: master %d has another record\n", k, m); \
         written[k] = written[k] & ~BIT(m); \
         seen[k] = (wrong(rest_not_seen_again) -> seen[k] & ~BIT(m) : 0); \
         wait[k] = 0; \
         settle() \
     }
-#else
-#define LOOKER(k)
-#endif
 
 inline commit(k)
 {
@@ -600,20 +571,12 @@ proctype at(byte m)
 {
 end:
     do
-#if LOCKS
     CLIENT(0)
     CLIENT(1)
-#endif
     CHANGE(0)
-#if RIVAL
     CHANGE(1)
-#endif
-#if LATER
     CHANGE(2)
-#endif
-#if LATER_RIVAL
     CHANGE(3)
-#endif
     RETURN(first)
     READ(0)
     READ(1)
@@ -629,7 +592,7 @@ end:
 }
 
 #define VIEWS(c, v) \
-    :: d_step { KNOWN(v) && phase[c] == idle -> ask(c, v); settle() } \
+    :: d_step { LOCKS && KNOWN(v) && phase[c] == idle -> ask(c, v); settle() } \
     :: d_step { KNOWN(v) && HELD(c) && rounds > 0 -> extend(c, v); settle() } \
     :: d_step { wrong(votes_added_up) && KNOWN(v) && VOTING(c) && view[c] < v -> view[c] = v; settle() }
 
@@ -639,15 +602,9 @@ end:
     do
     VIEWS(c, first)
     VIEWS(c, second)
-#if RIVAL
     VIEWS(c, second_rival)
-#endif
-#if LATER
     VIEWS(c, third)
-#endif
-#if LATER_RIVAL
     VIEWS(c, third_rival)
-#endif
     od
 }
 
@@ -669,11 +626,9 @@ init
         for (n : 0 .. MASTERS - 1) {
             run at(n)
         }
-#if LOCKS
         for (n : 0 .. CLIENTS - 1) {
             run client(n)
         }
-#endif
         for (n : 0 .. CHANGES - 1) {
             run changer(n)
         }

@@ -1,19 +1,14 @@
-/* What the models share. cases.py gives the scope of each search, check.py every name of it by -D.
+/* What the models share. cases.py gives the scope of each search. check.py writes it before the model: what arrays are
+ * as long as is a macro, and the rest a variable that the compiled search is given when it starts.
  *
- * -DWRONG=name         one rule of the protocol broken; the search must find an error
- * -DGOAL=name          reaching it is an error, which shows that the model is not vacuous
- * -DTRAIL              the counterexample is to be followed
+ * WRONG=name           one rule of the protocol broken; the search must find an error
+ * GOAL=name            reaching it is an error, which shows that the model is not vacuous
+ * -DTRAIL              the counterexample is to be followed, so all of it is a macro
  * -DSYMMETRY           masters are interchangeable: those that differ only in their names are one state
  */
 
 #define nothing 0
-#ifndef WRONG
-#define WRONG nothing
-#endif
 #define wrong(rule) (WRONG == rule)
-#ifndef GOAL
-#define GOAL nothing
-#endif
 #define reached(goal) assert(GOAL != goal)
 
 #ifdef SYMMETRY
@@ -31,6 +26,38 @@ c_decl {
     }
 };
 #define sort_masters() c_code { sort((char *)&now.master[0], sizeof(now.master[0]), MASTERS); }
+#ifdef SETS
+/* Where states have sets of masters, those that are in the same lists are interchangeable. */
+c_code {
+    static unsigned lists_of(int m);
+    static int compare(int m, int n);
+    static void swap(int m, int n);
+    static void swap_bits(unsigned char *set, int a, int b)
+    {
+        int differ = (*set >> a ^ *set >> b) & 1;
+        *set ^= differ << a | differ << b;
+    }
+    #define BY(field) if (now.field[m] != now.field[n]) return (int)now.field[m] - (int)now.field[n]
+    #define BY_BIT(set) if ((now.set >> m & 1) != (now.set >> n & 1)) return (now.set >> m & 1) - (now.set >> n & 1)
+    static void sort_by_lists(void)
+    {
+        int m, n;
+        for (m = 1; m < MASTERS; ++m) {
+            for (n = m; n > 0; --n) {
+                int l = n - 1;
+                while (l >= 0 && lists_of(l) != lists_of(n)) {
+                    --l;
+                }
+                if (l < 0 || compare(l, n) <= 0) {
+                    break;
+                }
+                swap(l, n);
+                n = l + 1;
+            }
+        }
+    }
+};
+#endif
 #else
 #define sort_masters() skip
 #endif

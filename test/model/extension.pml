@@ -12,11 +12,17 @@
 #define QUARANTINE (TTL + 1)
 
 /* What can be wrong. */
-mtype:rule = {
-    recreated_by_extend, healed_without_blocking, heal_in_quarantine, heal_after_deadline,
-    silent_block_after_removal, quarantined_block_after_removal, removal_forgotten, quarantined_not_counted,
-    silent_not_counted, quarantine_unblocks, removed_at_stop
-};
+#define recreated_by_extend 1
+#define healed_without_blocking 2
+#define heal_in_quarantine 3
+#define heal_after_deadline 4
+#define silent_block_after_removal 5
+#define quarantined_block_after_removal 6
+#define removal_forgotten 7
+#define quarantined_not_counted 8
+#define silent_not_counted 9
+#define quarantine_unblocks 10
+#define removed_at_stop 11
 
 /* What must be reachable. */
 #define extended 1 /* by answers of "still there" alone */
@@ -395,7 +401,6 @@ end:
         delete_key(m);
         settle()
     }
-#if DELETIONS > 0
     :: d_step {
         RUNNING && holder == held && deletions > 0 && master[m].owner == holders_key ->
         printf("the key on master %d is deleted\n", m);
@@ -406,8 +411,6 @@ end:
             (!judged && master[m].said == still_there);
         settle()
     }
-#endif
-#if LOSSES > 0
     /* A restart, with its data or without. The handshake tells of it. */
     :: d_step {
         RUNNING && losses > 0 ->
@@ -436,7 +439,6 @@ end:
         master[m].quarantine = 0;
         settle()
     }
-#endif
     :: !RUNNING -> break
     od
 }

@@ -5,7 +5,8 @@
  *                      memory, BREAKS of connections; TTL and HORIZON in
  *                      ticks; COUNTERS that a master may start with; STEPS: clocks that leap, beyond assumption A2;
  *                      STARTS: ticks by which the value from which a missing counter starts is ahead of the
- *                      slowest clock, -1 for 1; a client proposes it, or none
+ *                      slowest clock, or FROM_ONE; a client proposes it, or none;
+ *                      OFFSET=0: the clocks of the masters do not differ
  */
 
 #define MASTERS 3
@@ -16,11 +17,20 @@
 #include "attempts.pml"
 
 /* What can be wrong. */
-mtype:rule = {
-    no_raise, raise_not_awaited, raise_without_lock_check, raise_accepts_above, minimum, counter_restarts,
-    stale_counter_trusted, counter_deleted_with_lock, no_quarantine, deadline_restarted_at_raise,
-    raise_counted_late, first_below_clock, first_without_limit, offset_counted_once
-};
+#define no_raise 1
+#define raise_not_awaited 2
+#define raise_without_lock_check 3
+#define raise_accepts_above 4
+#define minimum 5
+#define counter_restarts 6
+#define stale_counter_trusted 7
+#define counter_deleted_with_lock 8
+#define no_quarantine 9
+#define deadline_restarted_at_raise 10
+#define raise_counted_late 11
+#define first_below_clock 12
+#define first_without_limit 13
+#define offset_counted_once 14
 
 /* What must be reachable. */
 #define succession 1 /* both clients have been given a token */
@@ -34,20 +44,19 @@ mtype:rule = {
 #define NOT_AFTER VALIDITY
 #define LONG_AGO (NOT_AFTER + 1)
 /* By which the clocks of two masters may differ: the margin of A4. */
-#ifndef OFFSET
-#define OFFSET (HORIZON > 0)
-#endif
-#define QUARANTINE (wrong(no_quarantine) -> 0 : TTL + (wrong(offset_counted_once) -> OFFSET : 2 * OFFSET))
+#define MARGIN (HORIZON > 0 -> OFFSET : 0)
+#define QUARANTINE (wrong(no_quarantine) -> 0 : TTL + (wrong(offset_counted_once) -> MARGIN : 2 * MARGIN))
 
 /* A reseeded counter must be ahead of all that were counted by one: a tick is longer than the grants
  * that fit into a run. */
 #define COUNTS_PER_TICK 8
 #define CLOCK(m) ((now_tick + master[m].offset) * COUNTS_PER_TICK)
 /* The value that a client proposes may be any: what it knows of the clocks may be wrong. */
-#define PROPOSED (STARTS < 0 -> 1 : (now_tick + STARTS) * COUNTS_PER_TICK)
+#define FROM_ONE 255
+#define PROPOSED (STARTS == FROM_ONE -> 1 : (now_tick + STARTS) * COUNTS_PER_TICK)
 #define TAKES_FIRST(m, value) \
     (((value) >= CLOCK(m) || wrong(first_below_clock)) && (value) > 0 && \
-     ((value) <= CLOCK(m) + OFFSET * COUNTS_PER_TICK || wrong(first_without_limit)))
+     ((value) <= CLOCK(m) + MARGIN * COUNTS_PER_TICK || wrong(first_without_limit)))
 
 
 #define RAISE 2
@@ -256,13 +265,11 @@ inline end_attempt()
 
 proctype client(byte c)
 {
+end:
     do
     :: d_step { phase[c] == idle && MAY_TRY(c) -> begin(0); settle() }
-#if STARTS != 0
-    :: d_step { phase[c] == idle && MAY_TRY(c) -> begin(PROPOSED); settle() }
-#endif
+    :: d_step { STARTS != 0 && phase[c] == idle && MAY_TRY(c) -> begin(PROPOSED); settle() }
     :: d_step { phase[c] != idle -> end_attempt(); settle() }
-    :: phase[c] == idle && !MAY_TRY(c) -> break
     od
 }
 
@@ -354,7 +361,6 @@ end:
 #if ATTEMPTS > 1
     :: d_step { FIRST(LIVE, 1) -> slot = SLOT(c, 1); execute(true, 1); slot = 0; settle() }
 #endif
-#if BREAKS > 0
     :: d_step { FIRST(LATE * LIVE, 0) -> slot = SLOT(c, 0); execute(false, LATE); slot = 0; settle() }
 #if ATTEMPTS > 1
     :: d_step {
@@ -366,7 +372,6 @@ end:
     }
 #endif
     :: d_step { breaks > 0 && !master[m].broken[c] && tries[c] > 0 -> break_connection(); settle() }
-#endif
     :: d_step {
         tries[c] > 0 && (master[m].pending[CURRENT(c)] & GRANTED) != 0 ->
         slot = CURRENT(c);
@@ -391,7 +396,6 @@ proctype fate(byte m)
 {
 end:
     do
-#if LOSSES > 0
     /* A restart. What it knew is gone, or older than it was. */
     :: d_step {
         losses > 0 ->
@@ -406,8 +410,6 @@ end:
         }
         settle()
     }
-#endif
-#if STEPS > 0
     :: d_step {
         steps > 0 && master[m].owner != 0 ->
         printf("clock of master %d leaps, its key expires\n", m);
@@ -415,7 +417,6 @@ end:
         delete_key(m);
         settle()
     }
-#endif
     :: false
     od
 }
@@ -454,7 +455,7 @@ init
             fi;
             if
             :: true
-            :: OFFSET > 0 -> master[m].offset = 1
+            :: MARGIN > 0 -> master[m].offset = 1
             fi;
         }
         run_all()
@@ -463,5 +464,6 @@ init
 end:
     do
     :: d_step { (EVERY(||, TICKING) || lively) && (HORIZON == 0 || now_tick < HORIZON) -> tick() }
+    NOBODY_WAITS
     od
 }

@@ -3,7 +3,7 @@
  * master has lost it. test/model/README.md says what is left out, and why that is safe.
  *
  * Scope, by cases.py:  MASTERS that exist; FIRST, SECOND: the lists of the two clients, a bit for each master;
- *                      THIRD: a third list; SPELLED=1: the first two lists differ although they are of the same
+ *                      LISTS=3, THIRD: a third list; SPELLED=1: the first two lists differ although they are of the same
  *                      masters, by other names; FORGETS: how often a master loses its data; ALL=1: all that two
  *                      lists have in common may be without a record at once; VIEW=1: the record is not compared at
  *                      the vote, it is enough that the client has read its final list on some master before;
@@ -14,14 +14,8 @@
  * young for good. A founder may replace an unfinished list at any moment, as an operator's command does.
  */
 
+#define SETS
 #include "common.pml"
-
-#ifndef THIRD
-#define LISTS 2 /* and a client and a founder with each */
-#define THIRD FIRST
-#else
-#define LISTS 3
-#endif
 
 /* What can be wrong. */
 #define founded_by_majority 1
@@ -87,6 +81,54 @@ byte holders;
 bit remembered;
 bit common;
 
+#ifdef SYMMETRY
+c_code {
+    static unsigned lists_of(int m)
+    {
+        return now.FIRST >> m & 1 | (now.SECOND >> m & 1) << 1 | (now.THIRD >> m & 1) << 2;
+    }
+    static int compare(int m, int n)
+    {
+        int l;
+        BY(record);
+        BY(young);
+        BY(key);
+        BY_BIT(back);
+        for (l = 0; l < LISTS; ++l) {
+            BY_BIT(present[l]);
+            BY_BIT(done[l]);
+            BY_BIT(evidence[l]);
+            BY_BIT(votes[l]);
+        }
+        for (l = 0; l < LISTS * LISTS; ++l) {
+            BY_BIT(seen[l]);
+        }
+        return 0;
+    }
+    static void swap(int m, int n)
+    {
+        #define SWAP(field) { unsigned char kept = now.field[m]; now.field[m] = now.field[n]; now.field[n] = kept; }
+        int l;
+        SWAP(record);
+        SWAP(young);
+        SWAP(key);
+        swap_bits(&now.back, m, n);
+        for (l = 0; l < LISTS; ++l) {
+            swap_bits(&now.present[l], m, n);
+            swap_bits(&now.done[l], m, n);
+            swap_bits(&now.evidence[l], m, n);
+            swap_bits(&now.votes[l], m, n);
+        }
+        for (l = 0; l < LISTS * LISTS; ++l) {
+            swap_bits(&now.seen[l], m, n);
+        }
+    }
+};
+#define settle() c_code { sort_by_lists(); }
+#else
+#define settle() skip
+#endif
+
 #define ATTEMPTS (asking[0] || asking[1])
 #define LASTING(l) (wrong(agreed_skipped) || wrong(counted) -> FOUNDING(l) : AGREED(l))
 
@@ -124,33 +166,38 @@ inline new_record(m, what)
         over = (GOAL == replaced && record[m] != blank -> over | BIT(l) : over); \
         new_record(m, FOUNDING(l)); \
         record[m] = (wrong(written_at_once) -> FINAL(l) : FOUNDING(l)); \
-        whole[l] = whole[l] || ALL_HAVE(l, LASTING(l)) \
+        whole[l] = whole[l] || ALL_HAVE(l, LASTING(l)); \
+        settle() \
     } \
     :: d_step { \
         (wrong(replaced_unread) || wrong(counted)) && IN(m, LIST(l)) && IS_FOUNDING(record[m]) && \
             OTHER(l, record[m]) -> \
         i = (wrong(counted) -> NAME_OF(record[m]) : 0); \
         SEEN(l, i) = SEEN(l, i) | BIT(m); \
-        i = 0 \
+        i = 0; \
+        settle() \
     } \
     :: d_step { \
         LOOSE && IN(m, LIST(l) & ~(done[l] & present[l])) && OF(l, record[m]) && \
             (phase[l] == writing || record[m] >= AGREED(l)) -> \
         done[l] = done[l] | BIT(m); \
-        present[l] = present[l] | BIT(m) \
+        present[l] = present[l] | BIT(m); \
+        settle() \
     } \
     :: d_step { \
         phase[l] == writing && VERIFIED(l, FOUNDING(l)) -> \
         phase[l] = (LASTING(l) == FOUNDING(l) -> finishing : agreeing); \
         present[l] = (LOOSE -> present[l] : LIST(l)); \
-        done[l] = 0 \
+        done[l] = 0; \
+        settle() \
     } \
     :: d_step { \
         phase[l] == agreeing && VERIFIED(l, AGREED(l)) -> \
         phase[l] = finishing; \
         whole[l] = whole[l] || LOOSE; \
         present[l] = (LOOSE -> present[l] : LIST(l)); \
-        done[l] = 0 \
+        done[l] = 0; \
+        settle() \
     } \
     :: d_step { \
         phase[l] == agreeing && IN(m, LIST(l)) && \
@@ -158,7 +205,8 @@ inline new_record(m, what)
                 (wrong(id_not_compared) && OTHER(l, record[m]))) -> \
         printf("list %d: it is agreed on master %d\n", l, m); \
         new_record(m, AGREED(l)); \
-        whole[l] = whole[l] || ALL_HAVE(l, LASTING(l)) \
+        whole[l] = whole[l] || ALL_HAVE(l, LASTING(l)); \
+        settle() \
     } \
     :: d_step { \
         phase[l] == finishing && IN(m, LIST(l)) && \
@@ -170,13 +218,15 @@ inline new_record(m, what)
         holders = COUNT(finals); \
         assert(holders <= 1); \
         holders = 0; \
-        assert(GOAL != replaced || !IN(l, over)) \
+        assert(GOAL != replaced || !IN(l, over)); \
+        settle() \
     } \
     :: d_step { \
         phase[l] != writing && !ALL_OF(LIST(l), present[l]) -> \
         phase[l] = writing; \
         present[l] = 0; \
-        done[l] = 0 \
+        done[l] = 0; \
+        settle() \
     }
 
 #define MAY_RETURN(l) \
@@ -187,13 +237,15 @@ inline new_record(m, what)
     :: d_step { \
         IN(m, LIST(c)) && !IN(m, evidence[c]) && \
             (record[m] == FINAL(c) || (OF(c, record[m]) && wrong(unfinished_counts))) -> \
-        evidence[c] = evidence[c] | BIT(m) \
+        evidence[c] = evidence[c] | BIT(m); \
+        settle() \
     } \
     :: d_step { \
         IN(m, LIST(c)) && !IS_FINAL(record[m]) && \
             (MAY_RETURN(c) || (record[m] == AGREED(c) && evidence[c] != 0)) -> \
         printf("list %d: master %d is back\n", c, m); \
-        new_record(m, FINAL(c)) \
+        new_record(m, FINAL(c)); \
+        settle() \
     } \
     :: d_step { \
         LOCKS && asking[c] && IN(m, LIST(c)) && !young[m] && key[m] == 0 && \
@@ -213,7 +265,8 @@ inline new_record(m, what)
             holders = 0; \
             assert(GOAL != founded || c == 0) \
         :: else \
-        fi \
+        fi; \
+        settle() \
     }
 
 #define LASTS(r) (whole[NAME_OF(r)])
@@ -256,7 +309,8 @@ end:
         :: else
         fi;
         remembered = false;
-        common = false
+        common = false;
+        settle()
     }
     od
 }

@@ -24,10 +24,14 @@
 #define MAY(kind) (faults > 0 && (ONLY == 0 || ONLY == kind || (ONLY == restart + step && (kind == restart || kind == step))))
 
 /* What can be wrong. */
-mtype:rule = {
-    uptime_trusted, durability_trusted, promotion_trusted, other_run_trusted, only_handshake,
-    remainder_not_counted, no_quarantine, half_quarantine
-};
+#define uptime_trusted 1
+#define durability_trusted 2
+#define promotion_trusted 3
+#define other_run_trusted 4
+#define only_handshake 5
+#define remainder_not_counted 6
+#define no_quarantine 7
+#define half_quarantine 8
 
 /* What must be reachable. */
 #define succession 1 /* both clients have had the lock */
@@ -220,7 +224,6 @@ proctype fate(byte m)
 {
 end:
     do
-#if FAULTS > 0
     /* With nothing, with an old snapshot, with all its data. A server that was just started is young. */
     :: d_step {
         MAY(restart) ->
@@ -302,7 +305,6 @@ end:
         master[m].up_for_long = 1;
         settle()
     }
-#endif
     :: false
     od
 }

@@ -16,7 +16,7 @@
 
 #include "common.pml"
 
-#define CLIENTS (READERS + OWNERS) /* readers first */
+/* Of the CLIENTS the readers are first. */
 #define QUORUM 2
 #define BLOCKING (MASTERS - QUORUM + 1)
 #define QUARANTINE (wrong(no_quarantine) -> 0 : TTL + 1)
@@ -543,7 +543,6 @@ end:
 #if CLIENTS > 2
     COMMANDS(2)
 #endif
-#if INTENTS > 0
     :: d_step {
         master[m].intent > 0 && ALL(+, IS_OPEN_OWNER) == 0 && !THROUGH ->
         printf("the intent on master %d is removed\n", m);
@@ -553,8 +552,6 @@ end:
         };
         settle()
     }
-#endif
-#if LOSSES > 0
     :: d_step {
         losses > 0 ->
         printf("master %d loses its memory\n", m);
@@ -568,8 +565,6 @@ end:
         master[m].quarantine = QUARANTINE;
         settle()
     }
-#endif
-#if DELETIONS > 0
     :: d_step {
         deletions > 0 && phase[0] == held && master[m].owner == VALUE && EVERY(+, IS_BUSY) == 0 && judged ->
         printf("the key on master %d is deleted\n", m);
@@ -578,7 +573,6 @@ end:
         unseen = unseen || master[m].ends[0] > acting[0];
         settle()
     }
-#endif
     od
 }
 
