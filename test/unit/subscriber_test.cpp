@@ -104,8 +104,8 @@ TEST_CASE(
     refused.hear("+PONG\r\n-NOPERM no channel\r\n");
     refused.link.unwatch("a", refused.now);
     refused.hear(no_sub);
-    CHECK(refused.link.refused());
-    CHECK(refused.link.why_not() == "NOPERM no channel");
+    CHECK(refused.link.forbidden());
+    CHECK(refused.link.why_down() == "NOPERM no channel");
     CHECK(refused.closes == 0);
 }
 
@@ -134,12 +134,12 @@ TEST_CASE("the words of a refusal hold neither the password nor the lock") {
     it.link.opened(it.now);
     it.hear("+OK\r\n+PONG\r\n-ERR unknown command 'SUBSCRIBE', with args beginning with: "
             "'p:{name}:free' \r\n");
-    CHECK(it.link.why_not() == "ERR unknown command 'SUBSCRIBE'");
+    CHECK(it.link.why_down() == "ERR unknown command 'SUBSCRIBE'");
     it.link.closed("reset", it.now);
     it.wait(2s);
     it.link.opened(it.now);
     it.hear("-ERR unknown command 'AUTH', with args beginning with: 'secret'\r\n");
-    CHECK(it.link.why_not() == "ERR AUTH was refused");
+    CHECK(it.link.why_down() == "ERR AUTH was refused");
 }
 
 TEST_CASE("an idle push connection is checked, and dropped when it is silent") {
@@ -154,12 +154,12 @@ TEST_CASE("an idle push connection is checked, and dropped when it is silent") {
     CHECK(it.closes == 0);
     it.hear(pong);
     CHECK(it.link.live());
-    CHECK(it.link.why_not().empty());
+    CHECK(it.link.why_down().empty());
     it.wait(1s);
     it.wait(100ms);
     it.wait(1s);
     CHECK(it.closes == 1);
-    CHECK(it.link.why_not().find("silent") != std::string::npos);
+    CHECK(it.link.why_down().find("silent") != std::string::npos);
 }
 
 TEST_CASE("a push connection that was stopped is closed and wants nothing") {

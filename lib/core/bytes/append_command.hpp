@@ -16,15 +16,6 @@ inline void append_command(std::string& out, std::initializer_list<std::string_v
     append_command(out, std::span(arguments.begin(), arguments.size()));
 }
 
-/// AUTH, with a user name if there is one.
-inline void append_login(std::string& out, std::string_view username, std::string_view password) {
-    if (username.empty()) {
-        append_command(out, {"AUTH", password});
-    } else {
-        append_command(out, {"AUTH", username, password});
-    }
-}
-
 /// \name The same in parts: first the number of arguments, then each
 /// \{
 void append_array(std::string& out, std::size_t arguments);

@@ -41,6 +41,8 @@ enum class command_kind : std::uint8_t {
     take_ticket,   // a ticket of the fair queue
     leave_queue,   // give up the ticket
     scan_slots,    // free slots of a pool
+    subscribe,     // SUBSCRIBE to the channel of a lock
+    unsubscribe,   // UNSUBSCRIBE
 };
 
 /// The variants of a command. Native: no script, as a SET or an MGET.

@@ -6,77 +6,32 @@
 
 namespace redlock::core {
 
-void connection::start(time_point now) {
-    if (liveness_.is(liveness::state::idle)) {
-        open(now);
-    }
-}
-
 void connection::stop(std::string_view why, time_point now) {
-    if (liveness_.begun()) {
+    if (up() || connecting()) {
         lose(why, false, now);
     }
-    liveness_.stop();
-    why_down_ = why;
+    session::stop(why);
 }
 
-void connection::open(time_point now) {
-    said_.clear();
-    liveness_.open(now);
-    events_.open(master_);
-}
-
-void connection::opened(time_point now) {
-    if (!liveness_.is(liveness::state::opening)) {
-        return;
-    }
-    liveness_.opened();
+void connection::introduce(time_point now) {
     ++counters_.connects;
     unpublished_.clear();
     warned_ = false;
-    reader_.clear();
-    output_.clear();
-    queued_ = written_ = 0;
     clock_.reset();
-
-    const credentials& mine = rules_.masters[master_];
-    if (!mine.password.empty()) {
-        scratch_.clear();
-        secret_ = mine.password;
-        append_login(scratch_, mine.username, mine.password);
-        send(scratch_, {.kind = command_kind::authenticate}, now);
-    }
-    if (mine.database != 0) {
-        say({.kind = command_kind::select}, {"SELECT", std::to_string(mine.database)}, now);
-    }
-    if (!mine.client_name.empty()) {
-        say({.kind = command_kind::name_client}, {"CLIENT", "SETNAME", mine.client_name}, now);
-    }
     ask_for_info(false, now);
 }
 
-void connection::say(
+void connection::ask(
     const sent_command& what, std::initializer_list<std::string_view> words, time_point now) {
     scratch_.clear();
     append_command(scratch_, words);
     send(scratch_, what, now);
 }
 
-void connection::closed(std::string_view why, time_point now) {
-    if (liveness_.begun()) {
-        lose(lost_text(up() ? std::string_view() : said_, why), !up() && !said_.empty(), now);
-    }
-}
-
-void connection::lose(std::string_view why, bool refused, time_point now) {
-    counters_.disconnects += liveness_.connected() ? 1U : 0U;
-    liveness_.lost(now);
+void connection::lost(time_point now) {
+    counters_.disconnects = counters_.connects;
     introducing_again_ = asking_clock_ = false;
-    refused_ = refused;
-    why_down_ = why;
-    output_.clear();
     queued_ = written_ = 0;
-    events_.close(master_);
     events_.noted(master_, why_down_);
     // Observers read the state of the master in this call: it must be down already.
     events_.admission_changed(master_, now);
@@ -98,7 +53,7 @@ void connection::written(std::size_t bytes, time_point now) noexcept {
 }
 
 std::uint64_t connection::send(std::string_view bytes, const sent_command& what, time_point now) {
-    assert(liveness_.connected());
+    assert(connected());
     output_.append(bytes);
     queued_ += bytes.size();
     in_flight_.push_back({what, now});
@@ -108,12 +63,12 @@ std::uint64_t connection::send(std::string_view bytes, const sent_command& what,
 }
 
 void connection::received(std::span<const char> bytes, time_point now) {
-    if (!liveness_.connected()) {
+    if (!connected()) {
         return;
     }
     counters_.bytes_received += bytes.size();
     reader_.feed(bytes);
-    while (liveness_.connected()) {
+    while (connected()) {
         if (!in_flight_.empty() && in_flight_.front().what.in_frame && take_usual(now)) {
             continue;
         }
@@ -130,9 +85,8 @@ void connection::received(std::span<const char> bytes, time_point now) {
         }
         if (in_flight_.empty()) {
             lose(
-                answer->is_error()
-                    ? "unsolicited reply: " + refusal_of("a command", answer->text, secret_)
-                    : "unsolicited reply",
+                answer->is_error() ? "unsolicited reply: " + refusal_of("a command", answer->text)
+                                   : "unsolicited reply",
                 true,
                 now);
             break;
@@ -146,15 +100,7 @@ void connection::received(std::span<const char> bytes, time_point now) {
             handle(command, *answer, now);
         }
     }
-    if (up()) {
-        if (fitness_.fit && !fitness_.quarantined(now)) {
-            liveness_.checked(now);
-        }
-        if (silent() && !liveness_.overdue(oldest(), now)) {
-            liveness_.answers_again();
-            silence_changed(now);
-        }
-    }
+    heard(fitness_.fit && !fitness_.quarantined(now), now);
 }
 
 // The usual reply to a call for several locks is compared, not parsed. Returns false for any other.
@@ -234,7 +180,7 @@ void connection::learn(
     }
 }
 
-void connection::note_published(std::string_view refusal, time_point now) {
+void connection::published(std::string_view refusal, time_point now) {
     // The text may continue with the arguments, which contain the name of the lock.
     unpublished_ = refusal.substr(0, refusal.find(", with args"));
     if (refusal.empty()) {
@@ -247,7 +193,7 @@ void connection::note_published(std::string_view refusal, time_point now) {
 }
 
 void connection::silence_changed(time_point now) {
-    events_.noted(master_, silent() ? silent_text(rules_) : "answers again");
+    events_.noted(master_, silent() ? why_down() : "answers again");
     events_.admission_changed(master_, now);
 }
 
@@ -255,39 +201,23 @@ void connection::time_passed(time_point now) {
     if (confirms_soon() && now >= fitness_.votes_from) {
         introduce_again(now);
     }
-    switch (liveness_.due(oldest(), now)) {
-    case duty::nothing:
-        break;
-    case duty::open:
-        open(now);
-        break;
-    case duty::give_up_opening:
-        lose(lost_text(said_, unopened_text(rules_, master_, liveness_.connected())), false, now);
-        break;
-    case duty::fall_silent:
-        liveness_.fall_silent(now);
-        silence_changed(now);
-        break;
-    case duty::give_up_silent:
-        lose(gone_silent_text(rules_), false, now);
-        break;
-    case duty::ask_after_health:
-        liveness_.checked(now);
-        if (!serves(now)) {
-            introduce_again(now); // the obstacle may disappear, or an operator may remove it
-        } else if (in_flight_.empty() && rules_.guarded()) {
-            ask_for_clock_and_record(now);
-        } else if (in_flight_.empty()) {
-            say({.kind = command_kind::ping}, {"PING"}, now);
-        }
-        break;
-    }
+    session::time_passed(now);
     if (up() && !silent() && now >= fitness_due_) {
         const bool idle = in_flight_.empty();
         check_fitness(now);
         if (idle && rules_.guarded() && serves(now)) {
             ask_for_clock_and_record(now);
         }
+    }
+}
+
+void connection::check_health(time_point now) {
+    if (!serves(now)) {
+        introduce_again(now); // the obstacle may disappear, or an operator may remove it
+    } else if (in_flight_.empty() && rules_.guarded()) {
+        ask_for_clock_and_record(now);
+    } else if (in_flight_.empty()) {
+        say(command_kind::ping, {"PING"}, now);
     }
 }
 

@@ -1,9 +1,9 @@
-// The state of the connection for commands to one master: connects, introduces itself, keeps the
-// order of commands in flight, and does what is due (liveness.hpp).
+// The connection for commands to one master: introduces itself, and keeps the order of commands in
+// flight. What it has in common with the subscriber is in session.hpp.
 //
-// The socket is elsewhere (lib/net). Input: events. Output: requests. Replies match commands first
-// in, first out, so a late reply is never taken for another one. When the connection breaks, the
-// outcome of each command in flight is *unknown*, and the owner is notified.
+// Replies match commands first in, first out, so a late reply is never taken for another one. When
+// the connection breaks, the outcome of each command in flight is *unknown*, and the owner is
+// notified.
 
 #pragma once
 
@@ -13,9 +13,9 @@
 #include "core/base/ring_buffer.hpp"
 #include "core/bytes/answer.hpp"
 #include "core/bytes/command.hpp"
-#include "liveness.hpp"
 #include "membership.hpp"
 #include "server_clock.hpp"
+#include "session.hpp"
 #include "settings.hpp"
 
 #include <redlock/metrics.hpp>
@@ -79,42 +79,7 @@ protected:
     ~receiver() = default;
 };
 
-/// The owner of the connections. Each call names the master by its number.
-class connection_events {
-public:
-    /// Starts to connect; the result is `opened` or `closed`. `link`: of N masters, number i is the
-    /// connection to master i, N + i its subscriber.
-    virtual void open(std::size_t link) = 0;
-    /// Closes the socket; no event of it may arrive later.
-    virtual void close(std::size_t link) = 0;
-    /// Its ability to vote has changed: introduced, lost, silent, replying again.
-    virtual void admission_changed(std::size_t master, time_point now) = 0;
-    /// A new memory record counts after this. What is queued was chosen by the previous one, and
-    /// would pass the check of the master under the new one: it must be sent before.
-    virtual void record_changes() {}
-    /// The clock of this master or of this machine was stepped. `by` is the step if it was the
-    /// master's.
-    virtual void
-    clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) = 0;
-    /// A line for the log, at info level.
-    virtual void noted(std::size_t master, std::string_view text) = 0;
-    /// The server refused a PUBLISH, for the first time on this connection.
-    virtual void publish_refused(std::size_t /*master*/, time_point /*now*/) {}
-
-    /// The lock of that channel may be free: a message arrived, which names the release, or
-    /// (without a name) a subscription was confirmed, and a message may have been missed before.
-    /// May call `watch` and `unwatch`.
-    virtual void release_notified(
-        std::size_t master, std::string_view channel, std::string_view release, time_point now) = 0;
-
-    /// Fills `out` with unpredictable bytes.
-    virtual void random(std::span<unsigned char> out) = 0;
-
-protected:
-    ~connection_events() = default;
-};
-
-class connection {
+class connection final : public session {
 public:
     /// Maximum number of locks without a reply from one master; further commands are not sent.
     static constexpr std::size_t in_flight_max = 65'536;
@@ -125,36 +90,24 @@ public:
         membership& members,
         connection_events& events,
         jitter& random)
-        : master_(master),
-          rules_(rules),
-          members_(members),
-          events_(events),
-          liveness_(rules, random) {}
+        : session(master, master, rules, events, random),
+          members_(members) {}
 
     /// \name What happened
     /// \{
-    void start(time_point now);
     void stop(std::string_view why, time_point now);
-    void opened(time_point now);
-    void closed(std::string_view why, time_point now); // also: could not be opened
-    void received(std::span<const char> bytes, time_point now);
+    void received(std::span<const char> bytes, time_point now) override;
     void written(std::size_t bytes, time_point now = never) noexcept;
-    void time_passed(time_point now);
+    void time_passed(time_point now) override;
     /// \}
 
-    /// When `time_passed` must be called next.
-    time_point next_due() const noexcept {
+    time_point next_due() const noexcept override {
         return std::min(
-            {liveness_.next_due(oldest()),
+            {session::next_due(),
              confirms_soon() ? fitness_.votes_from : forever,
              up() && !silent() ? fitness_due_ : forever});
     }
 
-    /// Connected and introduced: commands can be sent. It may be silent or not allowed to vote.
-    bool up() const noexcept { return liveness_.up(); }
-    bool connecting() const noexcept { return liveness_.begun() && !liveness_.up(); }
-    /// Up, but without a reply for `master_timeout`.
-    bool silent() const noexcept { return liveness_.silent(); }
     /// Up, but with too many commands in flight.
     bool overloaded() const noexcept { return awaited_ >= in_flight_max; }
     /// Round trip time of the latest reply on this connection.
@@ -163,11 +116,6 @@ public:
     time_point heard_at() const noexcept { return heard_at_; }
     /// When the latest command left, or the latest reply came.
     time_point active_at() const noexcept { return std::max(heard_at_, wrote_at_); }
-    /// Why it is not up.
-    const std::string& why_down() const noexcept { return why_down_; }
-    /// Not up because the server refused, rather than because it could not be reached.
-    bool refused() const noexcept { return refused_; }
-
     /// What the server reported; of the previous connection if there is none.
     const server_info& info() const noexcept { return info_; }
     /// The judgement on it. Whether it is a member is decided elsewhere (membership.hpp).
@@ -177,11 +125,7 @@ public:
     /// Learns from a reply whether the server has the script and accepts this variant.
     void learn(const sent_command& command, const reply& got, const answer& meaning) noexcept;
     /// The result of a PUBLISH: empty if it was executed, otherwise the server's error.
-    void published(std::string_view refusal, time_point now) {
-        if (!refusal.empty() || !unpublished_.empty()) {
-            note_published(refusal, now);
-        }
-    }
+    void published(std::string_view refusal, time_point now);
     /// The server's error for our PUBLISH; empty if there is none.
     const std::string& unpublished() const noexcept { return unpublished_; }
     /// Reads the server's clock from a reply.
@@ -249,10 +193,6 @@ public:
     /// Requests a new introduction of the server, after a change.
     void introduce_again(time_point now);
 
-    /// Bytes to be written. After writing some, call `written`.
-    std::string& output() noexcept { return output_; }
-
-    const master_metrics& counters() const noexcept { return counters_; }
     master_metrics& counters() noexcept { return counters_; }
 
 private:
@@ -261,9 +201,18 @@ private:
         time_point sent;
     };
 
-    void note_published(std::string_view refusal, time_point now);
-    void open(time_point now);
-    void lose(std::string_view why, bool refused, time_point now);
+    time_point oldest() const noexcept override {
+        return in_flight_.empty() ? forever : in_flight_.front().sent;
+    }
+    void
+    say(command_kind what, std::initializer_list<std::string_view> words, time_point now) override {
+        ask({.kind = what}, words, now);
+    }
+    void introduce(time_point now) override;
+    void lost(time_point now) override;
+    void silence_changed(time_point now) override;
+    void check_health(time_point now) override;
+
     bool take_usual(time_point now);
     bool take_grants(time_point now);
     void settle(std::size_t locks, std::size_t replies, time_point now);
@@ -290,30 +239,19 @@ private:
     void learn_clock_enough(time_point now);
     void introduction_done(time_point now);
     void
-    say(const sent_command& what, std::initializer_list<std::string_view> words, time_point now);
-    void silence_changed(time_point now);
+    ask(const sent_command& what, std::initializer_list<std::string_view> words, time_point now);
     /// Whether the end of the quarantine, at `votes_from`, must be confirmed by a handshake.
     bool confirms_soon() const noexcept {
         return !fitness_.confirmed && up() && !introducing_again_;
     }
-    time_point oldest() const noexcept {
-        return in_flight_.empty() ? forever : in_flight_.front().sent;
-    }
 
-    std::size_t master_;
-    const settings& rules_;
     membership& members_; // of the quorum
-    connection_events& events_;
 
-    liveness liveness_;
-    bool refused_ = false;
     bool introducing_again_ = false;
-    bool looking_ = false;      // the reply to the look decides whether there is a handshake
-    std::string secret_;        // that was sent: the next one may be another
-    bool asking_clock_ = false; // the introduction ends once its clock is known well enough
-    std::string why_down_ = "not connected yet";
+    bool looking_ = false;       // the reply to the look decides whether there is a handshake
+    bool asking_clock_ = false;  // the introduction ends once its clock is known well enough
+    backoff recheck_;            // of a server that does not vote
     std::string script_refusal_; // why it runs no scripts (plain protocol); empty: it does
-    std::string said_;           // an error before the handshake that did not end the connection
     std::string unpublished_;
     bool warned_ = false; // `publish_refused` was reported on this connection
     server_info info_;
@@ -336,11 +274,9 @@ private:
     bool raised_ = false;
     std::chrono::milliseconds ttl_limit_{0};
 
-    reply_reader reader_;
     ring_buffer<in_flight> in_flight_;
     std::size_t awaited_ = 0;   // locks of the commands in flight
     std::uint64_t granted_ = 0; // of the first of them, until its certificate arrives
-    std::string output_;
     std::string scratch_;
     std::chrono::nanoseconds round_trip_{0};
     time_point heard_at_ = never;

@@ -34,16 +34,6 @@ std::string_view record_word(std::string_view record, int place) noexcept {
 void connection::handle_introduction(
     const in_flight& command, const reply& answer, time_point now) {
     switch (command.what.kind) {
-    case command_kind::authenticate:
-        if (answer.is_error()) {
-            lose(refusal_of("AUTH", answer.text, secret_), true, now);
-        }
-        break;
-    case command_kind::select:
-        if (answer.is_error()) {
-            lose(text_of_error(answer.text), true, now);
-        }
-        break;
     case command_kind::introduce:
         introduced(command, answer, now);
         break;
@@ -71,10 +61,8 @@ void connection::handle_introduction(
     case command_kind::publish:
         published(answer.is_error() ? answer.text : std::string_view(), now);
         break;
-    default:                              // PING; CLIENT SETNAME, optional: any reply is fine
-        if (answer.is_error() && !up()) { // but a server may close the connection after it
-            said_ = refusal_of("CLIENT SETNAME", answer.text, secret_);
-        }
+    default: // after PING any reply is fine
+        logged_in(command.what.kind, answer, now);
         break;
     }
 }
@@ -91,13 +79,13 @@ std::chrono::milliseconds connection::fitness_interval() const noexcept {
 void connection::ask_for_info(bool checks, time_point now) {
     fitness_due_ = later(now, fitness_interval());
     if (!rules_.guarded()) { // with the guarded protocol, the handshake is a script
-        say({.kind = command_kind::try_script}, {"EVAL", "return 1", "0"}, now);
+        ask({.kind = command_kind::try_script}, {"EVAL", "return 1", "0"}, now);
     }
     const std::uint16_t epoch = checks ? checks_fitness : std::uint16_t{0};
-    say({.kind = command_kind::introduce, .epoch = epoch}, {"INFO"}, now);
+    ask({.kind = command_kind::introduce, .epoch = epoch}, {"INFO"}, now);
     // Most often the record is as a handshake would leave it, and a round trip is saved.
     if (rules_.guarded() && !checks) {
-        say({.kind = command_kind::handshake, .epoch = only_looks, .record = members_.look()},
+        ask({.kind = command_kind::handshake, .epoch = only_looks, .record = members_.look()},
             {"EVAL", guarded_look.text, "1", rules_.record_key},
             now);
     }
@@ -237,14 +225,14 @@ void connection::introduction_done(time_point now) {
     introducing_again_ = false;
     asking_clock_ = false;
     if (!up()) {
-        liveness_.introduced();
-        why_down_.clear();
+        came_up();
     }
     if (fitness_.fit && members_.serves(master_)) {
-        liveness_.well();
-        liveness_.checked(now);
-    } else {
-        liveness_.ailing(now); // the obstacle may disappear, or an operator may remove it
+        recheck_.reset();
+        check_ = later(now, rules_.health_check_interval);
+    } else { // the obstacle may disappear, or an operator may remove it
+        const auto longest = std::max(rules_.reconnect_delay_min, rules_.health_check_interval / 5);
+        check_ = later(now, recheck_.next(rules_.reconnect_delay_min, longest, random_));
     }
     events_.admission_changed(master_, now);
 }
@@ -258,13 +246,13 @@ void connection::introduce_again(time_point now) {
 }
 
 void connection::ask_for_clock(time_point now) {
-    say({.kind = command_kind::read_clock}, {"TIME"}, now);
+    ask({.kind = command_kind::read_clock}, {"TIME"}, now);
 }
 
 // The bounds on its clock widen while no command is sent, and its record may change.
 void connection::ask_for_clock_and_record(time_point now) {
     ask_for_clock(now);
-    say({.kind = command_kind::read_record, .record = record_number_},
+    ask({.kind = command_kind::read_record, .record = record_number_},
         {"GET", rules_.record_key},
         now);
 }

@@ -1,7 +1,5 @@
 #include "masters.hpp"
 
-#include "reasons.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -39,19 +37,19 @@ void masters::stop(std::string_view why, time_point now) {
 }
 
 void masters::opened(std::size_t link, time_point now) {
-    on_socket(link, [&](auto& socket) { socket.opened(now); });
+    socket(link).opened(now);
     refresh_due();
 }
 
 void masters::closed(std::size_t link, std::string_view why, time_point now) {
-    on_socket(link, [&](auto& socket) { socket.closed(why, now); });
+    socket(link).closed(why, now);
     if (link >= size()) {
         refresh_due();
     }
 }
 
 void masters::received(std::size_t link, std::span<const char> bytes, time_point now) {
-    on_socket(link, [&](auto& socket) { socket.received(bytes, now); });
+    socket(link).received(bytes, now);
     if (link >= size()) {
         refresh_due();
     }
@@ -346,12 +344,11 @@ std::string masters::why_not(std::size_t master, time_point now) const {
                + (raised ? "a longer max_ttl was set, and it has not kept its data for as long yet"
                          : "new, restarted or emptied recently");
     }
-    case vote::timed_out:
-        return silent_text(rules_);
     case vote::error:
         return !link.up()              ? link.why_down()
                : !link.judgement().fit ? link.judgement().text
                                        : list_.why_not(master, now);
+    case vote::timed_out:
     case vote::unreachable:
         return link.why_down();
     default:
@@ -374,10 +371,8 @@ std::string masters::change_text(time_point now) const {
     std::string away;
     for (const std::size_t i : list_.awaited()) {
         const connection& link = *members_[i].link;
-        const std::string why = !link.up()              ? link.why_down()
-                                : link.silent()         ? silent_text(rules_)
-                                : !link.judgement().fit ? link.judgement().text
-                                                        : std::string();
+        const std::string& why =
+            !link.up() || link.silent() ? link.why_down() : link.judgement().text;
         if (!why.empty()) {
             away.append(away.empty() ? "; waits for " : ", ")
                 .append(rules_.members[i] + " (" + why + ")");
@@ -399,14 +394,14 @@ master_health masters::health_of(std::size_t master, time_point now) const {
     mine.version = link.info().version;
     using state = notification_state;
     const std::string& unpublished = link.unpublished();
-    mine.notifications = one.pushes->refused() || !unpublished.empty() ? state::refused
-                         : one.pushes->live()                          ? state::live
-                         : !one.pushes->wanted()                       ? state::off
-                                                                       : state::down;
-    if (mine.notifications == state::refused && !one.pushes->refused()) {
+    mine.notifications = one.pushes->forbidden() || !unpublished.empty() ? state::refused
+                         : one.pushes->live()                            ? state::live
+                         : !one.pushes->started()                        ? state::off
+                                                                         : state::down;
+    if (mine.notifications == state::refused && !one.pushes->forbidden()) {
         mine.notifications_text = "PUBLISH: " + unpublished;
     } else if (mine.notifications >= state::down) {
-        mine.notifications_text = one.pushes->why_not();
+        mine.notifications_text = one.pushes->why_down();
     }
     switch (one.otherwise) {
     case vote::granted:

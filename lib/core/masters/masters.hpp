@@ -80,10 +80,7 @@ public:
     void opened(std::size_t link, time_point now);
     void closed(std::size_t link, std::string_view why, time_point now);
     void received(std::size_t link, std::span<const char> bytes, time_point now);
-    std::string& output(std::size_t link) noexcept {
-        return link < size() ? members_[link].link->output()
-                             : members_[link - size()].pushes->output();
-    }
+    std::string& output(std::size_t link) noexcept { return socket(link).output(); }
     /// \}
 
     /// Queues one command on the connection to a master that is up; as `connection::send`.
@@ -230,9 +227,11 @@ public:
     /// \}
 
 private:
-    template <typename F>
-    void on_socket(std::size_t link, F f) {
-        link < size() ? f(*members_[link].link) : f(*members_[link - size()].pushes);
+    session& socket(std::size_t link) noexcept {
+        if (link < size()) {
+            return *members_[link].link;
+        }
+        return *members_[link - size()].pushes;
     }
     std::chrono::milliseconds ttl_limit_of(master_set these) const;
     admission_change assess(std::size_t master, time_point now);

@@ -10,26 +10,6 @@
 
 namespace redlock::core {
 
-/// "silent for longer than master_timeout, 100 ms".
-inline std::string silent_text(const settings& rules) {
-    return "silent for longer than master_timeout, " + std::to_string(rules.master_timeout.count())
-           + " ms";
-}
-
-inline std::string gone_silent_text(const settings& rules) {
-    return silent_text(rules) + ", and health_check_interval, "
-           + std::to_string(rules.health_check_interval.count()) + " ms";
-}
-
-/// The end of the time for opening a connection.
-inline std::string unopened_text(const settings& rules, std::size_t master, bool connected) {
-    return "connect_timeout (" + std::to_string(rules.connect_timeout.count()) + " ms) expired "
-           + (connected                   ? "before the server replied"
-              : rules.masters[master].tls ? "during name resolution, connect or TLS handshake: a "
-                                            "port without TLS needs redis://"
-                                          : "during name resolution or connect");
-}
-
 /// Of a master that has recorded too short a quarantine for this ttl.
 inline std::string too_long_text(std::chrono::milliseconds ttl, std::chrono::milliseconds limit) {
     if (limit.count() == 0) {
@@ -69,13 +49,6 @@ not_redis_text(std::string_view error, std::string_view bytes, std::string_view 
     const bool shown = secret.empty() || bytes.find(secret) == std::string_view::npos;
     return std::string(error).append(
         shown ? ", in '" + std::string(line.substr(0, length_max)) + "'" : "");
-}
-
-/// The loss of a connection before the handshake has ended. `said`: an error that the server sent
-/// before it, which is the reason then; may be empty.
-inline std::string lost_text(std::string_view said, std::string_view why) {
-    return said.empty() ? std::string(why)
-                        : std::string(text_of_error(said)) + " (" + std::string(why) + ")";
 }
 
 /// Of a master whose memory record does not have the format of this version.
