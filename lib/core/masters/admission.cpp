@@ -11,21 +11,16 @@ namespace {
 
 constexpr std::chrono::seconds uptime_max = std::chrono::years(1);
 
-// Calls f(key, value) for each "key:value" line.
-template <typename F>
-void for_each_field(std::string_view text, F f) {
-    while (!text.empty()) {
-        const std::size_t end = text.find('\n');
-        std::string_view line = text.substr(0, end);
-        text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
-        if (line.ends_with('\r')) {
-            line.remove_suffix(1);
-        }
-        const std::size_t colon = line.find(':');
-        if (colon != std::string_view::npos) {
-            f(line.substr(0, colon), line.substr(colon + 1));
+// The value of the line "key:value"; empty if there is none.
+std::string_view field(std::string_view info, std::string_view key) noexcept {
+    for (std::size_t at = info.find(key); at != std::string_view::npos;
+         at = info.find(key, at + 1)) {
+        const std::string_view value = info.substr(at + key.size());
+        if ((at == 0 || info[at - 1] == '\n') && value.starts_with(':')) {
+            return value.substr(1, value.find_first_of("\r\n") - 1);
         }
     }
+    return {};
 }
 
 std::int64_t number(std::string_view text) noexcept {
@@ -46,42 +41,28 @@ bool names_replication(std::string_view id) noexcept {
 
 std::optional<server_info> parse_info(std::string_view text) {
     server_info info;
-    std::string_view redis;
-    std::string_view valkey;
-    bool uptime_known = false;
-    for_each_field(text, [&](std::string_view key, std::string_view value) {
-        if (key == "run_id") {
-            info.run_id = value;
-            info.run_id_hash = hash_of(value);
-        } else if (key == "redis_version") {
-            redis = value;
-        } else if (key == "valkey_version") {
-            valkey = value;
-        } else if (key == "role") {
-            info.role = value;
-        } else if (key == "maxmemory_policy") {
-            info.eviction_policy = value;
-        } else if (key == "maxmemory") {
-            info.memory_limited = value != "0";
-        } else if (key == "evicted_keys") {
-            info.evicted_keys =
-                static_cast<std::uint64_t>(std::max<std::int64_t>(number(value), 0));
-        } else if (key == "uptime_in_seconds") {
-            // Longer than any quarantine, and fits into nanoseconds.
-            info.uptime = std::clamp(
-                std::chrono::seconds(number(value)), std::chrono::seconds(0), uptime_max);
-            uptime_known = true;
-        } else if (key == "loading") {
-            info.loading = value != "0";
-        } else if (key == "master_replid2" && names_replication(value)) {
-            info.promoted_from = value;
-        }
-    });
-    if (info.run_id.empty() || info.role.empty() || !uptime_known) {
+    info.run_id = field(text, "run_id");
+    info.run_id_hash = hash_of(info.run_id);
+    info.role = field(text, "role");
+    const std::string_view uptime = field(text, "uptime_in_seconds");
+    if (info.run_id.empty() || info.role.empty() || uptime.empty()) {
         return std::nullopt;
     }
+    // Longer than any quarantine, and fits into nanoseconds.
+    info.uptime =
+        std::clamp(std::chrono::seconds(number(uptime)), std::chrono::seconds(0), uptime_max);
+    info.eviction_policy = field(text, "maxmemory_policy");
+    info.memory_limited = number(field(text, "maxmemory")) != 0;
+    info.evicted_keys =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(number(field(text, "evicted_keys")), 0));
+    info.loading = number(field(text, "loading")) != 0;
+    if (const std::string_view id = field(text, "master_replid2"); names_replication(id)) {
+        info.promoted_from = id;
+    }
     // Valkey reports itself as Redis 7.2 for compatibility, with its own version in another field.
-    info.version = valkey.empty() ? "redis " + std::string(redis) : "valkey " + std::string(valkey);
+    const std::string_view valkey = field(text, "valkey_version");
+    info.version = valkey.empty() ? "redis " + std::string(field(text, "redis_version"))
+                                  : "valkey " + std::string(valkey);
     return info;
 }
 
