@@ -224,7 +224,7 @@ void engine::drop_intent(acquire_call& wanted, time_point now) {
     claim& last = make_claim(wanted, {}, now);
     wanted.intent = 0;
     wanted.attempt = last.self;
-    last.only_intent(masters_.up(), later(now, rules_.intent_lease()));
+    last.only_intent(masters_.up(), later(now, rules_.ticket_lease()));
     remove(last, now);
 }
 

@@ -106,7 +106,7 @@ void wire::send_alone(const claim& of, command_kind kind, std::size_t master, ti
              keeps && of.is_held() ? of.deadline() : of.vote_by()),
          .channel = publishes ? channel_of(of.key()) : std::string_view(),
          .intent =
-             acquires ? exclusive_intent{rules_.intent_lease(), of.intent()} : exclusive_intent()});
+             acquires ? exclusive_intent{rules_.ticket_lease(), of.intent()} : exclusive_intent()});
     send(
         master,
         bytes_,

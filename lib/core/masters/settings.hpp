@@ -131,15 +131,11 @@ struct settings {
         return clock_offset_bound + drift.margin;
     }
 
-    /// Lease of a ticket in the fair queue: longer than an attempt with its raise. It is renewed
-    /// after a quarter of it.
+    /// Lease of a ticket in the fair queue, or of an intent: longer than an attempt with its raise.
+    /// A ticket is renewed after a quarter of it; a waiter with an intent retries after half of it.
     std::chrono::milliseconds ticket_lease() const noexcept {
         return std::max<std::chrono::milliseconds>(std::chrono::seconds(2), 4 * master_timeout);
     }
-
-    /// Lease of an intent: longer than an attempt. Its waiter retries after half of it at
-    /// the latest.
-    std::chrono::milliseconds intent_lease() const noexcept { return ticket_lease(); }
 
     /// Expiry of an unused fencing counter. It must outlive the lease; a missing counter starts
     /// again from the clock.

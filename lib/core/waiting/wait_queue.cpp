@@ -204,7 +204,7 @@ time_point wait_queue::pause(time_point until, const wait_view& at, jitter& rand
     const time_point keep_by = ticket.keep_by(at.rules, later(at.now, at.retry_floor()));
     const time_point poll = wrong::sleeps_while_free ? forever : poll_by(at, random);
     const time_point announce =
-        front.intent == 0 ? forever : later(at.now, at.rules.intent_lease() / 2);
+        front.intent == 0 ? forever : later(at.now, at.rules.ticket_lease() / 2);
     return std::min({until, last_chance, keep_by, poll, announce});
 }
 
