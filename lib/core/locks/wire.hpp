@@ -6,11 +6,11 @@
 
 #pragma once
 
+#include "audience.hpp"
 #include "claim.hpp"
 #include "core/base/pool.hpp"
 #include "core/base/validity.hpp"
 #include "core/bytes/command.hpp"
-#include "core/masters/audience.hpp"
 #include "core/masters/masters.hpp"
 #include "core/masters/settings.hpp"
 #include "frame.hpp"
