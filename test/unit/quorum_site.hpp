@@ -68,7 +68,7 @@ struct quorum_site : core::connection_events, core::receiver {
         masters.send(
             master, "*1\r\n$4\r\nPING\r\n", {.kind = core::command_kind::get, .to = this}, now);
     }
-    std::vector<vote> votes() const {
+    std::vector<vote> votes() {
         std::vector<vote> out;
         for (const core::master& one : masters) {
             out.push_back(one.otherwise);

@@ -221,4 +221,101 @@ void connection::check_health(time_point now) {
     }
 }
 
+// Short compared with the longest lease, which only the record may tell.
+std::chrono::milliseconds connection::fitness_interval() const noexcept {
+    const std::chrono::milliseconds least(100);
+    return rules_.max_ttl.count() != 0 || ttl_limit_.count() == 0
+               ? rules_.fitness_interval
+               : std::min(rules_.fitness_interval, std::max(ttl_limit_ / 10, least));
+}
+
+// Whatever makes a master ineligible may have begun or ended: an operator can change it at any
+// time.
+void connection::check_fitness(time_point now) {
+    fitness_due_ = later(now, fitness_interval());
+    if (!serves(now)) {
+        introduce_again(now);
+    } else if (!wrong::fitness_asked_once && !introducing_again_) {
+        ask_for_info(true, now);
+    }
+}
+
+// --- The clock of the server, and its quarantine
+
+void connection::learn_clock(std::int64_t server_us, time_point sent, time_point now) {
+    const auto by = clock_.sample(server_us, sent, now, rules_);
+    clock_asked_at_ = now;
+    if (by != std::chrono::microseconds::zero()) {
+        events_.clock_stepped(master_, by, now);
+    }
+}
+
+void connection::keep_clock(time_point now) {
+    if (clock_asked_at_ == never || now >= later(clock_asked_at_, rules_.health_check_interval)) {
+        clock_asked_at_ = now;
+        ask_for_clock(now);
+    }
+}
+
+void connection::ask_for_clock(time_point now) {
+    ask({.kind = command_kind::read_clock}, {"TIME"}, now);
+}
+
+// The bounds on its clock widen while no command is sent, and its record may change.
+void connection::ask_for_clock_and_record(time_point now) {
+    ask_for_clock(now);
+    ask({.kind = command_kind::read_record, .record = record_number_},
+        {"GET", rules_.record_key},
+        now);
+}
+
+void connection::quarantine(std::chrono::microseconds left, std::int64_t ends_us, time_point now) {
+    if (ends_us != quarantine_ends_us_) { // a different record: count its quarantine from now
+        quarantine_ends_us_ = ends_us;
+        quarantine_counted_ = left.count() > 0 ? later(now, left) : never;
+    }
+    fitness_.confirmed = fitness_.votes_from <= now;
+    fitness_.votes_from = wrong::step_ends_quarantine
+                              ? later(now, left)
+                              : std::max(later(now, left), quarantine_counted_);
+}
+
+void connection::restart_memory(time_point now) {
+    restarts_ = info_.run_id;
+    fitness_.confirmed = false;
+    introduce_again(now);
+}
+
+// --- What shows that the server remembers: the guard of a script, and the certificate
+
+// Formats the arguments by which a script recognizes the memory record.
+void connection::guard_with(std::string_view server) {
+    server_ = server;
+    guard_.clear();
+    append_argument(guard_, server_);
+    append_argument(guard_, decimal(quarantine_time().count()));
+}
+
+bool connection::certifies(const sent_command& sent, const reply& got) const noexcept {
+    if (got.type != reply_type::string) {
+        return false;
+    }
+    return (wrong::present_record_certifies || sent.record == record_number_)
+           && (wrong::any_record_certifies || got.text == record_);
+}
+
+master_guard connection::guard_until(time_point moment) const noexcept {
+    return {
+        server_,
+        quarantine_time(),
+        wrong::no_late_check || wrong::raise_accepts_larger || wrong::heal_after_deadline
+            ? 0
+            : clock_.not_after(moment, rules_)};
+}
+
+void connection::append_guard(std::string& out, time_point moment) const {
+    out.append(guard_);
+    append_argument(out, decimal(guard_until(moment).not_after_us));
+}
+
 } // namespace redlock::core

@@ -233,8 +233,6 @@ private:
     void guard_with(std::string_view server);
     void ask_for_clock_and_record(time_point now);
     void shook_hands(const in_flight& command, const reply& got, time_point now);
-    std::string new_id();
-    std::chrono::milliseconds recorded_max_ttl() const;
     time_point known_since(const server_info& next, time_point now);
     void learn_clock_enough(time_point now);
     void introduction_done(time_point now);

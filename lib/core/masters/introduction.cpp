@@ -21,14 +21,6 @@ constexpr std::uint16_t checks_fitness = 1;
 constexpr std::uint16_t restarts_memory = 1;
 constexpr std::uint16_t only_looks = 2;
 
-// A word of a memory record. The second is its server, and its list of members if that has changed.
-std::string_view record_word(std::string_view record, int place) noexcept {
-    for (; place > 0; --place) {
-        record = record.substr(std::min(record.find(' '), record.size() - 1) + 1);
-    }
-    return record.substr(0, record.find(' '));
-}
-
 } // namespace
 
 void connection::handle_introduction(
@@ -67,14 +59,6 @@ void connection::handle_introduction(
     }
 }
 
-// Short compared with the longest lease, which only the record may tell.
-std::chrono::milliseconds connection::fitness_interval() const noexcept {
-    const std::chrono::milliseconds least(100);
-    return rules_.max_ttl.count() != 0 || ttl_limit_.count() == 0
-               ? rules_.fitness_interval
-               : std::min(rules_.fitness_interval, std::max(ttl_limit_ / 10, least));
-}
-
 // `checks`: a server that is known, and has to be introduced again only if it has changed.
 void connection::ask_for_info(bool checks, time_point now) {
     fitness_due_ = later(now, fitness_interval());
@@ -88,17 +72,6 @@ void connection::ask_for_info(bool checks, time_point now) {
         ask({.kind = command_kind::handshake, .epoch = only_looks, .record = members_.look()},
             {"EVAL", guarded_look.text, "1", rules_.record_key},
             now);
-    }
-}
-
-// Whatever makes a master ineligible may have begun or ended: an operator can change it at any
-// time.
-void connection::check_fitness(time_point now) {
-    fitness_due_ = later(now, fitness_interval());
-    if (!serves(now)) {
-        introduce_again(now);
-    } else if (!wrong::fitness_asked_once && !introducing_again_) {
-        ask_for_info(true, now);
     }
 }
 
@@ -128,15 +101,12 @@ void connection::introduced(const in_flight& command, const reply& answer, time_
         return;
     }
     introducing_again_ = introducing_again_ || checks;
-    const server_capabilities kept = info_.commands;
     const time_point since = known_since(*info, now);
+    if (up()) {
+        info->commands = info_.commands; // what was learned: a refused variant stays disabled
+    }
     info_ = *std::move(info);
     guard_with(info_.run_id);
-    if (up()) {
-        info_.commands = kept; // keep what was learned: a refused variant stays disabled
-    } else if (rules_.guarded()) {
-        info_.commands = {};
-    }
     // When evictions begin, no lease may rely on this master any more. When they end, keys may be
     // missing. The record tells both to all clients.
     if (!wrong::evictions_forgiven && info_.may_evict() != (evicting_ == info_.run_id)) {
@@ -165,21 +135,6 @@ void connection::introduced(const in_flight& command, const reply& answer, time_
         send_handshake(fit, now);
     } else {
         looking_ = true;
-    }
-}
-
-void connection::learn_clock(std::int64_t server_us, time_point sent, time_point now) {
-    const auto by = clock_.sample(server_us, sent, now, rules_);
-    clock_asked_at_ = now;
-    if (by != std::chrono::microseconds::zero()) {
-        events_.clock_stepped(master_, by, now);
-    }
-}
-
-void connection::keep_clock(time_point now) {
-    if (clock_asked_at_ == never || now >= later(clock_asked_at_, rules_.health_check_interval)) {
-        clock_asked_at_ = now;
-        ask_for_clock(now);
     }
 }
 
@@ -245,18 +200,6 @@ void connection::introduce_again(time_point now) {
     ask_for_info(false, now);
 }
 
-void connection::ask_for_clock(time_point now) {
-    ask({.kind = command_kind::read_clock}, {"TIME"}, now);
-}
-
-// The bounds on its clock widen while no command is sent, and its record may change.
-void connection::ask_for_clock_and_record(time_point now) {
-    ask_for_clock(now);
-    ask({.kind = command_kind::read_record, .record = record_number_},
-        {"GET", rules_.record_key},
-        now);
-}
-
 // --- The handshake: the master's memory record, and what follows from it, which are the
 // quarantine, the longest ttl and the check of each command
 
@@ -298,7 +241,10 @@ void connection::send_handshake(bool fit, time_point now) {
     const bool waits = members_.enforced() && proposed.list.empty();
     const decimal usual(rules_.founding_quarantine().count());
     const std::string losses = wrong::evictions_forgiven ? "-" : info_.losses();
-    const std::string id = new_id();
+    std::array<unsigned char, 16> random{}; // a record must never be the same as one that was lost
+    events_.random(random);
+    std::string id(2 * random.size(), '0');
+    write_hex(random, id);
     // A list, the id that the record must have for it, and the quarantine that is recorded with it;
     // then one for a quorum that has none, and whether it is off. They may be left out.
     const std::array<std::string_view, 14> words{
@@ -329,53 +275,6 @@ void connection::send_handshake(bool fit, time_point now) {
                                     : 12));
     const std::uint16_t epoch = restarts_.empty() ? 0 : restarts_memory;
     send(scratch_, {.kind = command_kind::handshake, .epoch = epoch, .record = look}, now);
-}
-
-// Formats the arguments by which a script recognizes the memory record.
-void connection::guard_with(std::string_view server) {
-    server_ = server;
-    guard_.clear();
-    append_argument(guard_, server_);
-    append_argument(guard_, decimal(quarantine_time().count()));
-}
-
-// Without a quarantine, nothing has to be recorded.
-std::chrono::milliseconds connection::recorded_max_ttl() const {
-    const std::chrono::milliseconds recorded = rules_.ttl_within(quarantine_time());
-    const bool must =
-        rules_.quarantine || (rules_.max_ttl.count() == 0 && recorded_quarantine_.count() != 0);
-    return must ? recorded : std::max(recorded, rules_.usual_max_ttl());
-}
-
-// A record must never be the same as one that was lost.
-std::string connection::new_id() {
-    std::array<unsigned char, 16> secret{};
-    events_.random(secret);
-    std::string out(2 * secret.size(), '0');
-    write_hex(secret, out);
-    return out;
-}
-
-bool connection::certifies(const sent_command& sent, const reply& got) const noexcept {
-    if (got.type != reply_type::string) {
-        return false;
-    }
-    return (wrong::present_record_certifies || sent.record == record_number_)
-           && (wrong::any_record_certifies || got.text == record_);
-}
-
-master_guard connection::guard_until(time_point moment) const noexcept {
-    return {
-        server_,
-        quarantine_time(),
-        wrong::no_late_check || wrong::raise_accepts_larger || wrong::heal_after_deadline
-            ? 0
-            : clock_.not_after(moment, rules_)};
-}
-
-void connection::append_guard(std::string& out, time_point moment) const {
-    out.append(guard_);
-    append_argument(out, decimal(guard_until(moment).not_after_us));
 }
 
 void connection::shook_hands(const in_flight& command, const reply& got, time_point now) {
@@ -414,7 +313,12 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
         if (fitness_.fit) {
             members_.read(master_, said->record, command.what.record, now, fitness_.votes_from);
         }
-        ttl_limit_ = std::min(recorded_max_ttl(), members_.planned_max_ttl(master_));
+        const std::chrono::milliseconds recorded = rules_.ttl_within(quarantine_time());
+        const bool needs_record = // without a quarantine, nothing has to be recorded
+            rules_.quarantine || (rules_.max_ttl.count() == 0 && longer.count() != 0);
+        ttl_limit_ = std::min(
+            needs_record ? recorded : std::max(recorded, rules_.usual_max_ttl()),
+            members_.planned_max_ttl(master_));
     } else if (fitness_.fit) {
         fitness_.fit = false;
         fitness_.text = said || got.text.starts_with("WRONGTYPE") ? other_record_text(rules_)
@@ -425,23 +329,6 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
     if (fitness_.fit && !restarts_.empty()) { // since this handshake was sent, a step was seen
         introduce_again(now);
     }
-}
-
-void connection::quarantine(std::chrono::microseconds left, std::int64_t ends_us, time_point now) {
-    if (ends_us != quarantine_ends_us_) { // a different record: count its quarantine from now
-        quarantine_ends_us_ = ends_us;
-        quarantine_counted_ = left.count() > 0 ? later(now, left) : never;
-    }
-    fitness_.confirmed = fitness_.votes_from <= now;
-    fitness_.votes_from = wrong::step_ends_quarantine
-                              ? later(now, left)
-                              : std::max(later(now, left), quarantine_counted_);
-}
-
-void connection::restart_memory(time_point now) {
-    restarts_ = info_.run_id;
-    fitness_.confirmed = false;
-    introduce_again(now);
 }
 
 } // namespace redlock::core

@@ -112,7 +112,6 @@ admission_change masters::admission_changed(std::size_t master, time_point now) 
     ttl_limit_ =
         ttl_limit_of(set_where(size(), [this](std::size_t i) { return is_known_member(i); }));
     shake_hands(now);
-    refresh_due();
     return all;
 }
 
@@ -122,18 +121,17 @@ void masters::shake_hands(time_point now) {
             members_[i].link->introduce_again(now);
         }
     }
+    refresh_due();
 }
 
 void masters::change_members(std::optional<member_change> what, time_point now) {
     list_.make(std::move(what), now);
     shake_hands(now);
-    refresh_due();
 }
 
 void masters::read_members(time_point now) {
     list_.read_again();
     shake_hands(now);
-    refresh_due();
 }
 
 admission_change masters::quarantine(
@@ -161,31 +159,31 @@ void masters::find_duplicates(std::size_t changed) {
     members_[changed].duplicate = is_duplicate(members_[changed]);
 }
 
-// When a name that is away loses the vote to another one of the same server that is not.
+// Another name of the same server, which is not away.
+std::size_t masters::heir_of(const master& one) const {
+    const auto next = std::ranges::find_if(members_, [&](const master& other) {
+        return other.duplicate && other.link->up()
+               && other.link->info().run_id == one.link->info().run_id;
+    });
+    return next == members_.end() ? nobody : static_cast<std::size_t>(next - members_.begin());
+}
+
+// When a name that is away loses the vote to it.
 time_point masters::vote_passes_at(const master& one) const {
-    const bool wanted = !one.link->up() && !one.duplicate
-                        && std::ranges::any_of(members_, [&](const master& other) {
-                               return other.duplicate && other.link->up()
-                                      && other.link->info().run_id == one.link->info().run_id;
-                           });
-    return wanted ? later(
-               one.link->heard_at(),
-               std::max(
-                   one.link->quarantine_time(), rules_.recorded_quarantine(rules_.usual_max_ttl())))
-                  : forever;
+    if (one.link->up() || one.duplicate || heir_of(one) == nobody) {
+        return forever;
+    }
+    return later(
+        one.link->heard_at(),
+        std::max(one.link->quarantine_time(), rules_.recorded_quarantine(rules_.usual_max_ttl())));
 }
 
 void masters::pass_on_votes(time_point now) {
     for (master& one : members_) {
-        if (now < vote_passes_at(one)) {
-            continue;
+        if (now >= vote_passes_at(one)) {
+            one.duplicate = true;
+            members_[heir_of(one)].duplicate = false;
         }
-        one.duplicate = true;
-        const auto next = std::ranges::find_if(members_, [&](const master& other) {
-            return other.duplicate && other.link->up()
-                   && other.link->info().run_id == one.link->info().run_id;
-        });
-        next->duplicate = false;
     }
     refresh_due();
 }
@@ -325,37 +323,6 @@ master_set masters::may_be_slow(time_point asked_at, time_point now) const noexc
     });
 }
 
-// --- What a quorum reports: why a master does not vote, how a change of the members goes on, and
-// the health
-
-std::string masters::why_not(std::size_t master, time_point now) const {
-    const auto& one = members_[master];
-    const connection& link = *one.link;
-    switch (one.otherwise) {
-    case vote::duplicate:
-        return "the same server (run id) as another configured master";
-    case vote::quarantined: {
-        if (one.stepped) {
-            return "its clock was stepped, or this machine's was";
-        }
-        const auto left = std::chrono::ceil<std::chrono::seconds>(link.judgement().left(now));
-        const bool raised = link.raised();
-        return std::to_string(left.count()) + " s left: "
-               + (raised ? "a longer max_ttl was set, and it has not kept its data for as long yet"
-                         : "new, restarted or emptied recently");
-    }
-    case vote::error:
-        return !link.up()              ? link.why_down()
-               : !link.judgement().fit ? link.judgement().text
-                                       : list_.why_not(master, now);
-    case vote::timed_out:
-    case vote::unreachable:
-        return link.why_down();
-    default:
-        return {};
-    }
-}
-
 time_point masters::quarantined_until(time_point now) const {
     std::vector<time_point> ends;
     for (const master& one : members_) {
@@ -365,70 +332,6 @@ time_point masters::quarantined_until(time_point now) const {
     }
     std::ranges::sort(ends);
     return ends[std::min(majority(), ends.size()) - 1];
-}
-
-std::string masters::change_text(time_point now) const {
-    std::string away;
-    for (const std::size_t i : list_.awaited()) {
-        const connection& link = *members_[i].link;
-        const std::string& why =
-            !link.up() || link.silent() ? link.why_down() : link.judgement().text;
-        if (!why.empty()) {
-            away.append(away.empty() ? "; waits for " : ", ")
-                .append(rules_.members[i] + " (" + why + ")");
-        }
-    }
-    return list_.change_text(now) + away;
-}
-
-master_health masters::health_of(std::size_t master, time_point now) const {
-    const auto& one = members_[master];
-    const connection& link = *one.link;
-    master_health mine;
-    mine.endpoint = rules_.names[master];
-    mine.text = why_not(master, now);
-    const recorded_list& list = list_.recorded(master);
-    mine.generation = list.number();
-    mine.planned = list.what == recorded_list::state::planned ? list.list.last.shown() : "";
-    mine.run_id = link.info().run_id;
-    mine.version = link.info().version;
-    using state = notification_state;
-    const std::string& unpublished = link.unpublished();
-    mine.notifications = one.pushes->forbidden() || !unpublished.empty() ? state::refused
-                         : one.pushes->live()                            ? state::live
-                         : !one.pushes->started()                        ? state::off
-                                                                         : state::down;
-    if (mine.notifications == state::refused && !one.pushes->forbidden()) {
-        mine.notifications_text = "PUBLISH: " + unpublished;
-    } else if (mine.notifications >= state::down) {
-        mine.notifications_text = one.pushes->why_down();
-    }
-    switch (one.otherwise) {
-    case vote::granted:
-        mine.state = master_state::admitted;
-        break;
-    case vote::timed_out:
-        mine.state = master_state::silent;
-        break;
-    case vote::duplicate:
-        mine.state = master_state::duplicate;
-        break;
-    case vote::quarantined:
-        mine.state = master_state::quarantined;
-        mine.quarantine_left =
-            std::chrono::ceil<std::chrono::milliseconds>(link.judgement().left(now));
-        break;
-    default:
-        mine.state = link.connecting() ? master_state::connecting
-                     : !link.up()      ? master_state::down
-                     : link.judgement().fit && list_.being_founded(master)
-                         ? master_state::founding
-                         : master_state::ineligible;
-    }
-    if (!link.info().run_id.empty()) {
-        mine.compare_and_delete = link.commands().evalsha ? "EVALSHA" : "EVAL";
-    }
-    return mine;
 }
 
 } // namespace redlock::core

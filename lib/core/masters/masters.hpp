@@ -68,8 +68,6 @@ public:
     }
     auto begin() noexcept { return members_.begin(); }
     auto end() noexcept { return members_.end(); }
-    auto begin() const noexcept { return members_.begin(); }
-    auto end() const noexcept { return members_.end(); }
     /// \}
 
     /// \name What happened to a socket
@@ -238,6 +236,7 @@ private:
     vote vote_of(std::size_t master, time_point now) const;
     void shake_hands(time_point now);
     void find_duplicates(std::size_t changed);
+    std::size_t heir_of(const master& one) const;
     time_point vote_passes_at(const master& one) const;
     void pass_on_votes(time_point now);
 

@@ -125,6 +125,13 @@ recorded_list read_list(std::string_view id) {
     return {what, std::move(first)};
 }
 
+std::string_view record_word(std::string_view record, int place) noexcept {
+    for (; place > 0; --place) {
+        record = record.substr(std::min(record.find(' '), record.size() - 1) + 1);
+    }
+    return record.substr(0, record.find(' '));
+}
+
 // What a damaged record asks for does not count: no configuration has a quarantine of two days.
 std::chrono::microseconds recorded_quarantine(std::string_view record) noexcept {
     const std::string_view word = last_word(record.substr(0, record.rfind(' ')));

@@ -74,21 +74,25 @@ struct recorded_list {
     state what = state::none;
     generation list;
 
+    bool is_planned() const noexcept { return what == state::planned; }
     /// The members that vote under this record.
-    member_names voting() const { return what == state::planned ? list.before() : list.members; }
+    member_names voting() const { return is_planned() ? list.before() : list.members; }
     /// The number of their generation; 0: not founded.
     std::uint64_t number() const noexcept {
-        return what == state::planned ? list.number - 1 : what == state::final ? list.number : 0;
+        return is_planned() ? list.number - 1 : what == state::final ? list.number : 0;
     }
     /// Whether it is the list of a quorum that is being founded.
     bool unfinished() const noexcept { return what == state::founding || what == state::agreed; }
     /// Whether the quorum of which this is a record was founded.
-    bool founded() const noexcept { return what == state::final || what == state::planned; }
+    bool founded() const noexcept { return what == state::final || is_planned(); }
     friend bool operator==(const recorded_list&, const recorded_list&) = default;
 };
 
 /// Reads the list in the id of a record.
 recorded_list read_list(std::string_view id);
+
+/// A word of a record. Number 1 is its server, and its list of members if that has changed.
+std::string_view record_word(std::string_view record, int place) noexcept;
 
 /// What follows the last blank of a record; all of it if there is none.
 inline std::string_view last_word(std::string_view record) {

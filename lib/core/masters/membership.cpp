@@ -6,12 +6,6 @@
 
 namespace redlock::core {
 
-namespace {
-
-using state = recorded_list::state;
-
-} // namespace
-
 membership::membership(const settings& rules)
     : rules_(rules),
       own_{1, rules.members, {}},
@@ -264,9 +258,8 @@ void membership::look_for_rivals(time_point now) {
 // from them, while all its masters reply: it is founded again.
 bool membership::lost_by_most() const {
     return view_.number == 1 && view_.members == own_.members && all_just_read()
-           && !enough_read(view_.members) && std::ranges::none_of(seen_, [](const seen& one) {
-                  return one.list.what == state::planned;
-              });
+           && !enough_read(view_.members)
+           && std::ranges::none_of(seen_, [](const seen& one) { return one.list.is_planned(); });
 }
 
 bool membership::serves(std::size_t master) const {

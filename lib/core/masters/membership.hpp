@@ -95,8 +95,7 @@ public:
     std::chrono::milliseconds planned_max_ttl(std::size_t master) const noexcept {
         const recorded_list& list = seen_[master].list;
         const std::chrono::milliseconds planned = list.list.last.max_ttl;
-        return list.what == recorded_list::state::planned && planned.count() != 0 ? planned
-                                                                                  : ttl_max;
+        return list.is_planned() && planned.count() != 0 ? planned : ttl_max;
     }
     /// Why this master does not vote; empty if it does.
     std::string why_not(std::size_t master, time_point now) const;
@@ -125,6 +124,7 @@ public:
     /// \}
 
 private:
+    using state = recorded_list::state;
     struct seen {
         std::string_view name;
         bool known = false; // read at least once
@@ -160,11 +160,11 @@ private:
         return one.read_at == look_ && one.list.founded();
     }
     bool all_just_read() const noexcept;
-    bool founding_everywhere(recorded_list::state least = recorded_list::state::founding) const;
+    bool founding_everywhere(state least = state::founding) const;
     bool can_be_founded() const;
     /// Whether another client founds a quorum of other masters there.
     bool is_rival(const recorded_list& list) const {
-        return list.what == recorded_list::state::founding && list.list != own_;
+        return list.what == state::founding && list.list != own_;
     }
     void look_for_rivals(time_point now);
     bool lost_by_most() const;

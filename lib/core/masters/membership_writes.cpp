@@ -8,12 +8,6 @@
 
 namespace redlock::core {
 
-namespace {
-
-using state = recorded_list::state;
-
-} // namespace
-
 recorded_list membership::founding_of(const seen& one) const {
     if (!rules_.founds) {
         return {};
@@ -57,7 +51,7 @@ recorded_list membership::change_on(const seen& one) const {
         next->masters, [&](const seen* each) { return !each->known || stays_away(*each); });
     const auto first = std::ranges::find_if(
         next->masters, [&](const seen* each) { return each->list != next->list; });
-    const bool open = wrong::plan_overwritten || one.list.what != state::planned;
+    const bool open = wrong::plan_overwritten || !one.list.is_planned();
     return can_be_made && first != next->masters.end() && *first == &one && open ? next->list
                                                                                  : recorded_list{};
 }
@@ -74,10 +68,10 @@ recorded_list membership::returned_to(const seen& master) const {
     }
     recorded_list newest{state::final, view_};
     for (const seen& one : seen_) {
-        if (one.read_at != look_ || one.list.what != state::planned || !is_ours(one.list)) {
+        if (one.read_at != look_ || !one.list.is_planned() || !is_ours(one.list)) {
             continue;
         }
-        const bool rival = newest.what == state::planned && one.list != newest;
+        const bool rival = newest.is_planned() && one.list != newest;
         if (rival && !refuted(newest) && !refuted(one.list)) {
             return {}; // one of the two may be final soon, and it is not known which
         }

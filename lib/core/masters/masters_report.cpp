@@ -1,18 +1,13 @@
-// What is reported of the members: why a master does not vote, and the progress of a change.
+// What is reported: why a master does not vote, the progress of a change of the members, and the
+// health.
 
-#include "membership.hpp"
+#include "masters.hpp"
 
 #include <algorithm>
 #include <iterator>
 #include <map>
 
 namespace redlock::core {
-
-namespace {
-
-using state = recorded_list::state;
-
-} // namespace
 
 std::string membership::why_not(std::size_t master, time_point now) const {
     if (serves(master)) {
@@ -103,7 +98,7 @@ std::string membership::why_foreign(std::size_t master, time_point now) const {
 std::string membership::plans_text() const {
     std::map<std::string, std::string> masters; // by plan
     for (const seen& one : seen_) {
-        if (one.list.what == state::planned && is_ours(one.list)) {
+        if (one.list.is_planned() && is_ours(one.list)) {
             add_item(masters[one.list.list.last.shown()], one.name);
         }
     }
@@ -158,7 +153,7 @@ std::string membership::change_text(time_point now) const {
             return name
                    + " has the memory record of another quorum, or of long ago: empty it first";
         }
-        if (one->list.what != state::planned) {
+        if (!one->list.is_planned()) {
             add_item(missing, name);
         } else if (one->list != next->list) {
             add_item(others, name + " (" + one->list.list.last.shown() + ")");
@@ -189,6 +184,98 @@ std::string membership::why_not_founded() const {
                : "the quorum is not founded yet: each master of the list must reply "
                  "once; missing: "
                      + missing;
+}
+
+std::string masters::why_not(std::size_t master, time_point now) const {
+    const auto& one = members_[master];
+    const connection& link = *one.link;
+    switch (one.otherwise) {
+    case vote::duplicate:
+        return "the same server (run id) as another configured master";
+    case vote::quarantined: {
+        if (one.stepped) {
+            return "its clock was stepped, or this machine's was";
+        }
+        const auto left = std::chrono::ceil<std::chrono::seconds>(link.judgement().left(now));
+        const bool raised = link.raised();
+        return std::to_string(left.count()) + " s left: "
+               + (raised ? "a longer max_ttl was set, and it has not kept its data for as long yet"
+                         : "new, restarted or emptied recently");
+    }
+    case vote::error:
+        return !link.up()              ? link.why_down()
+               : !link.judgement().fit ? link.judgement().text
+                                       : list_.why_not(master, now);
+    case vote::timed_out:
+    case vote::unreachable:
+        return link.why_down();
+    default:
+        return {};
+    }
+}
+
+std::string masters::change_text(time_point now) const {
+    std::string away;
+    for (const std::size_t i : list_.awaited()) {
+        const connection& link = *members_[i].link;
+        const std::string& why =
+            !link.up() || link.silent() ? link.why_down() : link.judgement().text;
+        if (!why.empty()) {
+            away.append(away.empty() ? "; waits for " : ", ")
+                .append(rules_.members[i] + " (" + why + ")");
+        }
+    }
+    return list_.change_text(now) + away;
+}
+
+master_health masters::health_of(std::size_t master, time_point now) const {
+    const auto& one = members_[master];
+    const connection& link = *one.link;
+    master_health mine;
+    mine.endpoint = rules_.names[master];
+    mine.text = why_not(master, now);
+    const recorded_list& list = list_.recorded(master);
+    mine.generation = list.number();
+    mine.planned = list.what == recorded_list::state::planned ? list.list.last.shown() : "";
+    mine.run_id = link.info().run_id;
+    mine.version = link.info().version;
+    using state = notification_state;
+    const std::string& unpublished = link.unpublished();
+    mine.notifications = one.pushes->forbidden() || !unpublished.empty() ? state::refused
+                         : one.pushes->live()                            ? state::live
+                         : !one.pushes->started()                        ? state::off
+                                                                         : state::down;
+    if (mine.notifications == state::refused && !one.pushes->forbidden()) {
+        mine.notifications_text = "PUBLISH: " + unpublished;
+    } else if (mine.notifications >= state::down) {
+        mine.notifications_text = one.pushes->why_down();
+    }
+    switch (one.otherwise) {
+    case vote::granted:
+        mine.state = master_state::admitted;
+        break;
+    case vote::timed_out:
+        mine.state = master_state::silent;
+        break;
+    case vote::duplicate:
+        mine.state = master_state::duplicate;
+        break;
+    case vote::quarantined:
+        mine.state = master_state::quarantined;
+        mine.quarantine_left =
+            std::chrono::ceil<std::chrono::milliseconds>(link.judgement().left(now));
+        break;
+    default:
+        mine.state = link.connecting() ? master_state::connecting
+                     : !link.up()      ? master_state::down
+                     : link.judgement().fit && list_.being_founded(master)
+                         ? master_state::founding
+                         : master_state::ineligible;
+    }
+    if (!link.info().run_id.empty()) {
+        mine.compare_and_delete = link.commands().evalsha ? "EVALSHA" : "EVAL";
+    }
+    return mine;
 }
 
 } // namespace redlock::core
