@@ -63,9 +63,12 @@ std::optional<member_change> read_change(std::string_view text) {
                : std::nullopt;
 }
 
-// "2,+d,a,b,c,d".
-std::optional<generation> read_changed(std::string_view text) {
+// "2,+d,a,b,c,d"; of the first generation the names alone.
+std::optional<generation> read_generation(std::string_view text, bool first) {
     member_names words = split(text);
+    if (first) {
+        return well_formed(words) ? std::optional(generation{1, words, {}}) : std::nullopt;
+    }
     auto change = words.size() < 3 ? std::nullopt : read_change(words[1]);
     if (!change) {
         return std::nullopt;
@@ -100,29 +103,20 @@ std::optional<generation> generation::after(const member_change& what) const {
 }
 
 recorded_list read_list(std::string_view id) {
+    using state = recorded_list::state;
     if (id.size() <= id_size) {
         return {};
     }
-    using state = recorded_list::state;
-    const char mark = id[id_size];
+    const auto state_of = [mark = id[id_size]](std::string_view marks) {
+        const std::size_t place = mark == ' ' ? std::string_view::npos : marks.find(mark);
+        return place == std::string_view::npos ? state::invalid : static_cast<state>(place);
+    };
     const auto text = from_hex(id.substr(id_size + 1));
-    if (!text) {
-        return {state::invalid, {}};
-    }
-    if (mark == planned_mark || mark == changed_mark) {
-        const auto list = read_changed(*text);
-        return list ? recorded_list{mark == planned_mark ? state::planned : state::final, *list}
-                    : recorded_list{state::invalid, {}};
-    }
-    generation first{1, split(*text), {}};
-    const state what = mark == founding_mark  ? state::founding
-                       : mark == agreed_mark  ? state::agreed
-                       : mark == founded_mark ? state::final
-                                              : state::invalid;
-    if (what == state::invalid || !well_formed(first.members)) {
-        return {state::invalid, {}};
-    }
-    return {what, std::move(first)};
+    const state later = state_of(later_marks);
+    const state what = later != state::invalid ? later : state_of(first_marks);
+    const auto list = text ? read_generation(*text, later == state::invalid) : std::nullopt;
+    return list && what != state::invalid ? recorded_list{what, *list}
+                                          : recorded_list{state::invalid, {}};
 }
 
 std::string_view record_word(std::string_view record, int place) noexcept {

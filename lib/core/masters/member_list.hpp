@@ -103,12 +103,10 @@ inline std::string_view last_word(std::string_view record) {
 std::chrono::microseconds recorded_quarantine(std::string_view record) noexcept;
 
 inline constexpr char list_separator = ',';
-// The states in a record. `agreed_mark`, `founded_mark`: the first generation.
-inline constexpr char founding_mark = '0';
-inline constexpr char founded_mark = '1';
-inline constexpr char planned_mark = '2';
-inline constexpr char changed_mark = '3';
-inline constexpr char agreed_mark = '4';
+// The digits of the states in a record, in the order of the states, in the first generation and
+// after it. A blank: no such record.
+inline constexpr std::string_view first_marks = " 041";
+inline constexpr std::string_view later_marks = "   32";
 
 /// Appends an item of a list: "a, b, c".
 inline void add_item(std::string& list, std::string_view item, std::string_view between = ", ") {
@@ -132,11 +130,7 @@ inline std::string written(const recorded_list& list) {
     }
     const generation& of = list.list;
     const bool first = of.number == 1;
-    const char mark = list.what == state::founding  ? founding_mark
-                      : list.what == state::agreed  ? agreed_mark
-                      : list.what == state::planned ? planned_mark
-                      : first                       ? founded_mark
-                                                    : changed_mark;
+    const char mark = (first ? first_marks : later_marks)[static_cast<std::size_t>(list.what)];
     const std::string names = joined(of.members, std::string_view(&list_separator, 1));
     const std::string text = first ? names
                                    : std::to_string(of.number) + list_separator + of.last.text()
