@@ -3,7 +3,7 @@
 #include "core/bytes/append_command.hpp"
 #include "core/bytes/keys.hpp"
 #include "core/bytes/resp.hpp"
-#include "core/masters/reasons.hpp"
+#include "core/masters/admission.hpp"
 #include "net/open_socket.hpp"
 #include "net/settings_file.hpp"
 #include "net/tls.hpp"

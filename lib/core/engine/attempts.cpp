@@ -5,7 +5,7 @@
 #include "core/base/hash.hpp"
 #include "core/base/histogram_access.hpp"
 #include "core/bytes/keys.hpp"
-#include "core/masters/reasons.hpp"
+#include "core/masters/admission.hpp"
 #include "engine.hpp"
 
 #include <algorithm>

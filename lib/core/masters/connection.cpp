@@ -1,7 +1,5 @@
 #include "connection.hpp"
 
-#include "reasons.hpp"
-
 #include <cassert>
 
 namespace redlock::core {

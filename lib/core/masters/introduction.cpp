@@ -5,7 +5,6 @@
 #include "core/base/hash.hpp"
 #include "core/bytes/command.hpp"
 #include "core/bytes/guarded_scripts.hpp"
-#include "reasons.hpp"
 
 #include <algorithm>
 #include <array>

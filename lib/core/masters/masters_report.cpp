@@ -236,7 +236,7 @@ master_health masters::health_of(std::size_t master, time_point now) const {
     mine.text = why_not(master, now);
     const recorded_list& list = list_.recorded(master);
     mine.generation = list.number();
-    mine.planned = list.what == recorded_list::state::planned ? list.list.last.shown() : "";
+    mine.planned = list.is_planned() ? list.list.last.shown() : "";
     mine.run_id = link.info().run_id;
     mine.version = link.info().version;
     using state = notification_state;
@@ -250,27 +250,17 @@ master_health masters::health_of(std::size_t master, time_point now) const {
     } else if (mine.notifications >= state::down) {
         mine.notifications_text = one.pushes->why_down();
     }
-    switch (one.otherwise) {
-    case vote::granted:
-        mine.state = master_state::admitted;
-        break;
-    case vote::timed_out:
-        mine.state = master_state::silent;
-        break;
-    case vote::duplicate:
-        mine.state = master_state::duplicate;
-        break;
-    case vote::quarantined:
-        mine.state = master_state::quarantined;
+    mine.state = one.otherwise == vote::granted                        ? master_state::admitted
+                 : one.otherwise == vote::timed_out                    ? master_state::silent
+                 : one.otherwise == vote::duplicate                    ? master_state::duplicate
+                 : one.otherwise == vote::quarantined                  ? master_state::quarantined
+                 : link.connecting()                                   ? master_state::connecting
+                 : !link.up()                                          ? master_state::down
+                 : link.judgement().fit && list_.being_founded(master) ? master_state::founding
+                                                                       : master_state::ineligible;
+    if (mine.state == master_state::quarantined) {
         mine.quarantine_left =
             std::chrono::ceil<std::chrono::milliseconds>(link.judgement().left(now));
-        break;
-    default:
-        mine.state = link.connecting() ? master_state::connecting
-                     : !link.up()      ? master_state::down
-                     : link.judgement().fit && list_.being_founded(master)
-                         ? master_state::founding
-                         : master_state::ineligible;
     }
     if (!link.info().run_id.empty()) {
         mine.compare_and_delete = link.commands().evalsha ? "EVALSHA" : "EVAL";

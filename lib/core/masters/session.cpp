@@ -1,6 +1,6 @@
 #include "session.hpp"
 
-#include "reasons.hpp"
+#include "admission.hpp"
 
 #include <cassert>
 
