@@ -4,6 +4,8 @@
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
@@ -63,14 +65,31 @@ private:
             strand_,
             [this, self = shared_from_this()] {
                 listen(lock_, self); // on the strand, where a loss is heard
-                return work_(lock_);
+                return run();
             },
             asio::bind_cancellation_slot(
-                step_.slot(),
-                asio::bind_executor(
-                    strand_, [self = shared_from_this()](std::exception_ptr thrown) {
+                step_.slot(), [self = shared_from_this()](std::exception_ptr thrown) {
+                    if (thrown && self->work_) { // cancelled before it began
                         self->worked(std::move(thrown));
-                    })));
+                    } else if (thrown) { // by the caller's handler
+                        std::rethrow_exception(std::move(thrown));
+                    }
+                }));
+    }
+
+    // The lock is released where the work ends, not a turn later in the handler of the coroutine.
+    asio::awaitable<void> run() {
+        std::exception_ptr thrown;
+        try {
+            co_await work_(lock_);
+        } catch (...) {
+            thrown = std::current_exception();
+        }
+        worked(std::move(thrown));
+        // `co_spawn` posts the end of a coroutine that has never been suspended.
+        co_await asio::this_coro::throw_if_cancelled(false);
+        const auto at_once = [](auto handler) { std::move(handler)(); };
+        co_await asio::async_initiate<const asio::deferred_t, void()>(at_once, asio::deferred);
     }
 
     void worked(std::exception_ptr thrown) {

@@ -236,6 +236,23 @@ TEST_CASE("an exception of the work is passed on, and the lock is released") {
     }
 }
 
+TEST_CASE("what the handler of a scope throws leaves the loop") {
+    for (const bool moves : {false, true}) {
+        started_quorum q;
+        lock taken;
+        async_with_lock(
+            *q.manager,
+            "r",
+            patiently(),
+            [&](lock& mine) -> asio::awaitable<void> {
+                taken = moves ? std::move(mine) : lock();
+                co_return;
+            },
+            [](const std::exception_ptr&) { throw std::domain_error("of the handler"); });
+        CHECK_THROWS_AS(q.run_until([] { return false; }), std::domain_error);
+    }
+}
+
 TEST_CASE("without the lock the work does not run") {
     bool ran = false;
     diagnostics why;
