@@ -34,6 +34,7 @@ class lock_watch;
 class manager_impl;
 class shared_manager;
 struct manager_access;
+struct watched_lock;
 
 /// The arguments of an acquisition.
 struct lock_request {
@@ -509,7 +510,7 @@ public:
 private:
     const std::weak_ptr<manager_impl> manager_;
     const std::string resource_;
-    std::uint64_t notifications_ = 0; // before the last query
+    watched_lock* watched_;
 };
 
 } // namespace detail

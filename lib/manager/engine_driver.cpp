@@ -101,7 +101,11 @@ void engine_driver::explain(
     out.resource = resource;
 }
 
-void engine_driver::refuse(diagnostics* out, std::string_view resource, const std::string& reason) {
+void engine_driver::refuse(
+    diagnostics* out,
+    std::string_view resource,
+    const std::string& reason,
+    std::chrono::milliseconds ttl) {
     if (out != nullptr) {
         *out = {};
         out->message = reason;
@@ -109,6 +113,9 @@ void engine_driver::refuse(diagnostics* out, std::string_view resource, const st
     }
     if (logs(log_level::error)) {
         log(log_level::error, "refused: " + reason);
+    }
+    if (ttl > longest_ttl()) {
+        dispatch([this](time_point now) { engine_.look_at_limit(now); });
     }
 }
 

@@ -45,7 +45,31 @@ public:
     /// Connects a handler's cancellation slot to `f(id)` or `f(id, type)`, called with the guard
     /// held for the types that are accepted. Returns the id; 0 without a slot.
     template <typename Handler, typename F>
-    std::uint64_t on_cancel(Handler& handler, boost::asio::cancellation_type accepted, F f);
+    std::uint64_t on_cancel(Handler& done, boost::asio::cancellation_type accepted, F f) {
+        auto slot = boost::asio::get_associated_cancellation_slot(done);
+        if (!slot.is_connected()) {
+            return 0;
+        }
+        const std::uint64_t id = next_id_++;
+        slot.assign(
+            [weak = weak_from_this(), id, accepted, f](boost::asio::cancellation_type type) {
+                if ((type & accepted) == boost::asio::cancellation_type::none) {
+                    return;
+                }
+                if (const auto owner = weak.lock()) {
+                    const section lock(*owner);
+                    if constexpr (std::is_invocable_v<
+                                      F,
+                                      std::uint64_t,
+                                      boost::asio::cancellation_type>) {
+                        f(id, type);
+                    } else {
+                        f(id);
+                    }
+                }
+            });
+        return id;
+    }
     /// \}
 
     /// \name With the guard held
@@ -79,19 +103,13 @@ public:
         const std::chrono::milliseconds known = engine_.ttl_limit();
         return known.count() != 0 ? known : max_ttl_of(config_);
     }
-    /// Reports to the caller and to the log why an argument was refused.
-    void refuse(diagnostics* out, std::string_view resource, const std::string& reason);
-    /// The same, of an argument with this ttl.
-    void refuse_ttl(
+    /// Reports to the caller and to the log why an argument was refused, and looks whether `ttl`
+    /// would be allowed by now.
+    void refuse(
         diagnostics* out,
         std::string_view resource,
         const std::string& reason,
-        std::chrono::milliseconds ttl) {
-        refuse(out, resource, reason);
-        if (ttl > longest_ttl()) {
-            dispatch([this](time_point now) { engine_.look_at_limit(now); });
-        }
-    }
+        std::chrono::milliseconds ttl = {});
     bool logs(log_level level) const override;
     void log(log_level level, std::string_view line) override;
     /// \}
@@ -146,29 +164,5 @@ private:
     bool turn_posted_ = false;
     bool handler_posted_ = false; // in this turn
 };
-
-template <typename Handler, typename F>
-std::uint64_t
-engine_driver::on_cancel(Handler& handler, boost::asio::cancellation_type accepted, F f) {
-    auto slot = boost::asio::get_associated_cancellation_slot(handler);
-    if (!slot.is_connected()) {
-        return 0;
-    }
-    const std::uint64_t id = next_id_++;
-    slot.assign([weak = weak_from_this(), id, accepted, f](boost::asio::cancellation_type type) {
-        if ((type & accepted) == boost::asio::cancellation_type::none) {
-            return;
-        }
-        if (const auto owner = weak.lock()) {
-            const section lock(*owner);
-            if constexpr (std::is_invocable_v<F, std::uint64_t, boost::asio::cancellation_type>) {
-                f(id, type);
-            } else {
-                f(id);
-            }
-        }
-    });
-    return id;
-}
 
 }}} // namespace redlock::REDLOCK_ABI::detail

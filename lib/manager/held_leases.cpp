@@ -1,21 +1,32 @@
 #include "held_leases.hpp"
 
+#include "config/explain.hpp"
 #include "config/lock_request.hpp"
 
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
+held_leases::held_leases(
+    const boost::asio::any_io_executor& io,
+    config configuration,
+    time_source time,
+    const backend_maker& make)
+    : engine_driver(io, std::move(configuration), std::move(time), make),
+      observer_(this->configuration().observer, reports, [this](const std::string& what) {
+          if (logs(log_level::error)) { // at once: reports are being delivered
+              this->configuration().log.write(log_level::error, printable(what));
+          }
+      }) {}
+
 // A handler may own the lock that it waits for, and would keep itself alive.
 held_leases::~held_leases() {
-    for (const auto& some : leases_) {
-        for (const lease_ptr& lease : *some) {
-            if (lease) {
-                lease->releasing.clear();
-                if (lease_handle::particulars* const more = lease->more()) {
-                    std::exchange(more->extending, {});
-                    more->watching.clear();
-                }
+    for (const lease_ptr& lease : leases_) {
+        if (lease) {
+            lease->releasing.clear();
+            if (lease_handle::particulars* const more = lease->more()) {
+                std::exchange(more->extending, {});
+                more->watching.clear();
             }
         }
     }
@@ -28,25 +39,22 @@ void held_leases::extend(
     std::optional<std::chrono::milliseconds> ttl,
     diagnostics_sink sink,
     handler<error_code, extend_result> done) {
-    const auto id = driver_.on_cancel(
-        done, with_effects, [this, weak = std::weak_ptr(lease)](std::uint64_t id) {
-            if (const auto found = weak.lock()) {
-                cancel_extension(*found, id);
-            }
+    const auto id =
+        on_cancel_of(lease, done, with_effects, [this](lease_handle& found, std::uint64_t id) {
+            cancel_extension(found, id);
         });
-    completion<error_code, extend_result> waiting(std::move(done), driver_.io());
+    completion<error_code, extend_result> waiting(std::move(done), io());
     const auto fail = [&](const error_code& error) {
-        std::move(waiting)(driver_.io(), error, extend_result::extended);
+        std::move(waiting)(io(), error, extend_result::extended);
     };
-    const net::socket_callbacks::section lock(driver_);
+    const section lock(*this);
     if (ttl) {
-        ttl = effective_ttl(*ttl, driver_.longest_ttl());
+        ttl = effective_ttl(*ttl, longest_ttl());
     }
     if (const validation valid =
-            ttl ? check_extension(*ttl, driver_.configuration(), driver_.longest_ttl())
-                : validation();
+            ttl ? check_extension(*ttl, configuration(), longest_ttl()) : validation();
         !valid) {
-        driver_.refuse_ttl(sink.out, lease->resource(), to_string(valid.error()), *ttl);
+        refuse(sink.out, lease->resource(), to_string(valid.error()), *ttl);
         fail(errc::invalid_argument);
         return;
     }
@@ -58,9 +66,8 @@ void held_leases::extend(
         fail(lease->why_not_held());
         return;
     }
-    core::engine& engine = driver_.engine();
-    if (!ttl && !engine.may_downgrade(lease->claim)) {
-        driver_.refuse(
+    if (!ttl && !engine().may_downgrade(lease->claim)) {
+        refuse(
             sink.out,
             lease->resource(),
             "allowed for a downgrade: an exclusive lock of one resource, in the guarded protocol");
@@ -70,19 +77,21 @@ void held_leases::extend(
     const std::uint64_t observed = observer_.started(
         lease->begun(operation_kind::extend, ttl.value_or(std::chrono::milliseconds(0))));
     lease->need_more().extending.push_back({id, sink, std::move(waiting), observed});
-    driver_.dispatch([&](time_point now) {
-        ttl ? engine.extend(lease->claim, *ttl, now) : engine.downgrade(lease->claim, now);
+    dispatch([&](time_point now) {
+        ttl ? engine().extend(lease->claim, *ttl, now) : engine().downgrade(lease->claim, now);
     });
 }
 
 void held_leases::cancel_extension(lease_handle& lease, std::uint64_t id) {
     for (auto& waiting : lease.need_more().extending) {
         if (waiting.id == id && waiting.done) {
-            observer_.ended(
-                lease.ended(waiting.observed, operation_kind::extend, aborted), diagnostics());
+            observer_.report(
+                &observer::ended,
+                lease.ended(waiting.observed, operation_kind::extend, aborted),
+                diagnostics());
             completion<error_code, extend_result> complete = *std::move(waiting.done);
             waiting.done.reset(); // its place among the extensions stays
-            std::move(complete)(driver_.io(), aborted, extend_result::extended);
+            std::move(complete)(io(), aborted, extend_result::extended);
         }
     }
 }
@@ -90,14 +99,12 @@ void held_leases::cancel_extension(lease_handle& lease, std::uint64_t id) {
 void held_leases::release(
     lease_ptr lease, diagnostics* out, handler<error_code, release_result> done) {
     lease->end_once();
-    const auto id = driver_.on_cancel(
-        done, with_effects, [this, weak = std::weak_ptr(lease)](std::uint64_t id) {
-            if (const auto found = weak.lock()) {
-                found->releasing.complete(driver_.io(), id, aborted, release_result::uncertain);
-            }
+    const auto id =
+        on_cancel_of(lease, done, with_effects, [this](lease_handle& found, std::uint64_t id) {
+            found.releasing.complete(io(), id, aborted, release_result::uncertain);
         });
-    completion<error_code, release_result> waiting(std::move(done), driver_.io());
-    const net::socket_callbacks::section lock(driver_);
+    completion<error_code, release_result> waiting(std::move(done), io());
+    const section lock(*this);
     if (lease->result) {
         if (out != nullptr) {
             *out = lease->more() != nullptr ? lease->more()->removal.value_or(diagnostics())
@@ -105,7 +112,7 @@ void held_leases::release(
             out->message = to_string(*lease->result);
             out->resource = lease->resource();
         }
-        std::move(waiting)(driver_.io(), error_code(), *lease->result);
+        std::move(waiting)(io(), error_code(), *lease->result);
         return;
     }
     lease->releasing.add({id, out, std::move(waiting)});
@@ -113,7 +120,7 @@ void held_leases::release(
 }
 
 void held_leases::drop(lease_ptr lease, bool release) {
-    const net::socket_callbacks::section lock(driver_);
+    const section lock(*this);
     let_go(*lease, release);
 }
 
@@ -126,7 +133,7 @@ void held_leases::let_go(lease_handle& lease, bool release) {
     if (held) {
         lease.stage = lease_handle::phase::released;
         if (lease_handle::particulars* const more = lease.more()) {
-            more->watching.complete_all(driver_.io(), errc::released, loss_reason::none);
+            more->watching.complete_all(io(), errc::released, loss_reason::none);
             if (more->observed_renewal != 0) {
                 end_renewal(lease, errc::released, diagnostics());
             }
@@ -137,49 +144,47 @@ void held_leases::let_go(lease_handle& lease, bool release) {
             observer_.started(lease.begun(operation_kind::release));
     }
     bool abandoned = false;
-    driver_.dispatch([&](time_point now) {
+    dispatch([&](time_point now) {
         if (release) {
-            driver_.engine().release(lease.claim, now);
+            engine().release(lease.claim, now);
         } else {
-            abandoned = driver_.engine().abandon(lease.claim);
+            abandoned = engine().abandon(lease.claim);
         }
     });
     if (held && !release) {
-        observer_.abandoned(lease.seen());
+        observer_.report(&observer::abandoned, lease.seen());
     }
     if (abandoned) {
-        place_of(lease.claim).reset();
+        leases_[lease.claim.index].reset();
     }
 }
 
 void held_leases::wait_lost(
     lease_ptr lease, diagnostics* out, handler<error_code, loss_reason> done) {
-    const auto id = driver_.on_cancel(
-        done, without_effects, [this, weak = std::weak_ptr(lease)](std::uint64_t id) {
-            if (const auto found = weak.lock()) {
-                found->need_more().watching.complete(driver_.io(), id, aborted, loss_reason::none);
-            }
+    const auto id =
+        on_cancel_of(lease, done, without_effects, [this](lease_handle& found, std::uint64_t id) {
+            found.need_more().watching.complete(io(), id, aborted, loss_reason::none);
         });
-    completion<error_code, loss_reason> waiting(std::move(done), driver_.io());
-    const net::socket_callbacks::section lock(driver_);
+    completion<error_code, loss_reason> waiting(std::move(done), io());
+    const section lock(*this);
     switch (lease->stage) {
     case lease_handle::phase::held:
         lease->need_more().watching.add({id, out, std::move(waiting)});
         break;
     case lease_handle::phase::released:
-        std::move(waiting)(driver_.io(), errc::released, loss_reason::none);
+        std::move(waiting)(io(), errc::released, loss_reason::none);
         break;
     case lease_handle::phase::lost:
         if (out != nullptr) {
             *out = *lease->need_more().loss;
         }
-        std::move(waiting)(driver_.io(), error_code(), lease->reason);
+        std::move(waiting)(io(), error_code(), lease->reason);
         break;
     }
 }
 
 void held_leases::listen(lease_handle& lease, const std::shared_ptr<loss_listener>& to) {
-    const std::lock_guard lock(driver_.guard); // its end calls nobody: callers may hold a mutex
+    const std::lock_guard lock(guard); // its end calls nobody: callers may hold a mutex
     if (lease.stage == lease_handle::phase::lost) {
         to->lost(to, *lease.need_more().loss);
     } else {
@@ -189,50 +194,41 @@ void held_leases::listen(lease_handle& lease, const std::shared_ptr<loss_listene
 
 // --- For the engine -----------------------------------------------------------------------------
 
-void held_leases::belong_to(const std::shared_ptr<manager_impl>& manager) {
-    origin_ =
-        std::make_unique<lease_origin>(
-            manager, driver_.io().executor, driver_.time(), driver_.configuration().key_prefix)
-            .release();
-}
-
 held_leases::lease_ptr
 held_leases::add(const core::claim& claim, std::string_view resource, std::uint64_t observed) {
-    std::unique_ptr<const lease_handle::naming> named;
-    if (claim.is_slot()) {
-        const std::vector<std::uint32_t>& numbers = claim.slots();
-        named = std::make_unique<const lease_handle::naming>(
-            lease_handle::naming{name_of_slots(std::string(resource), numbers), numbers});
-    } else if (claim.form() != core::lock_form::exclusive) {
-        named = std::make_unique<const lease_handle::naming>(
-            lease_handle::naming{std::string(resource), {}});
+    std::unique_ptr<lease_handle::features> with;
+    if (claim.fencing() || claim.form() != core::lock_form::exclusive || claim.is_slot()) {
+        with = std::make_unique<lease_handle::features>();
+        if (claim.fencing()) {
+            with->fencing_token = claim.fencing_token();
+        }
+        if (claim.is_slot()) {
+            with->slots = claim.slots();
+            with->resource = name_of_slots(std::string(resource), with->slots);
+        } else if (claim.form() != core::lock_form::exclusive) {
+            with->resource = resource;
+        }
     }
-    std::unique_ptr<const lease_handle::features> with;
-    if (named || claim.fencing()) {
-        with = std::make_unique<const lease_handle::features>(lease_handle::features{
-            claim.fencing() ? std::optional(claim.fencing_token()) : std::nullopt,
-            std::move(named)});
+    if (!origin_) {
+        const auto me = std::static_pointer_cast<held_leases>(shared_from_this());
+        origin_ =
+            std::make_unique<lease_origin>(me, io().executor, time(), configuration().key_prefix)
+                .release();
     }
     auto lease = std::make_shared<lease_handle>(origin_, claim.key(), std::move(with));
     lease->claim = claim.self;
     if (observed != 0) {
         lease->need_more().observed = observed;
     }
-    while (leases_.size() <= claim.self.index / in_block) {
-        leases_.push_back(std::make_unique<block>());
+    if (leases_.size() <= claim.self.index) {
+        leases_.resize(claim.self.index + 1);
     }
-    place_of(claim.self) = lease;
-    changed(claim);
+    leases_[claim.self.index] = lease;
+    lease_changed(claim);
     return lease;
 }
 
-void held_leases::acquired(const lease_handle& lease) {
-    if (observer_) {
-        observer_.acquired(lease.seen());
-    }
-}
-
-void held_leases::changed(const core::claim& claim) {
+void held_leases::lease_changed(const core::claim& claim) {
     lease_handle& lease = of(claim);
     lease.stop_at.store(claim.held_until().time_since_epoch().count(), std::memory_order_relaxed);
     lease.deadline.store(claim.deadline().time_since_epoch().count(), std::memory_order_relaxed);

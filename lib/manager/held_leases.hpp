@@ -1,5 +1,5 @@
-// The leases of one manager. Passes requests of the holders to the engine, and reports of the
-// engine to the holders, to waiting calls and to the observer (lease_reports.cpp).
+// The part of the manager that has the leases. Passes requests of the holders to the engine, and
+// reports of the engine to the holders, to waiting calls and to the observer (lease_reports.cpp).
 
 #pragma once
 
@@ -9,29 +9,17 @@
 
 #include <redlock/outcome.hpp>
 
-#include <array>
 #include <chrono>
-#include <cstddef>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-class held_leases {
+class held_leases : public engine_driver {
 public:
-    template <typename... Arguments>
-    using handler = engine_driver::handler<Arguments...>;
     using lease_ptr = std::shared_ptr<lease_handle>;
-
-    held_leases(engine_driver& driver, observer_feed& observer)
-        : driver_(driver),
-          observer_(observer) {}
-    held_leases(const held_leases&) = delete;
-    held_leases& operator=(const held_leases&) = delete;
-    /// Destroys the handlers that still wait.
-    ~held_leases();
 
     /// \name For holders, from any thread
     /// \{
@@ -48,33 +36,51 @@ public:
     void drop(lease_ptr lease, bool release);
     /// \}
 
-    /// \name For the engine, with the guard held
-    /// \{
-    /// Sets the manager of the leases. Called before the first lease.
-    void belong_to(const std::shared_ptr<manager_impl>& manager);
+protected:
+    held_leases(
+        const boost::asio::any_io_executor& io,
+        config configuration,
+        time_source time,
+        const backend_maker& make);
+    /// Destroys the handlers that still wait.
+    ~held_leases();
+
     /// A claim has become a lease. `resource` is the readable name of the lock, of slots the pool;
     /// `observed` identifies its acquire for the observer.
     lease_ptr add(const core::claim& claim, std::string_view resource, std::uint64_t observed);
-    void acquired(const lease_handle& lease);
-    void changed(const core::claim& claim);
-    void lost(const core::claim& claim, loss_reason reason);
-    void held_long(const core::claim& claim);
-    void renewing(const core::claim& claim);
-    void renewed(const core::claim& claim, std::optional<errc> error);
-    void extended(const core::claim& claim, std::optional<errc> error);
-    void removed(const core::claim& claim, release_result result);
-    /// \}
+
+    observer_feed observer_;
 
 private:
-    static constexpr std::size_t in_block = 64;
-    using block = std::array<lease_ptr, in_block>;
+    // core::engine_callbacks
+    void lease_changed(const core::claim& claim) override;
+    void lease_lost(const core::claim& claim, loss_reason reason) override;
+    void held_long(const core::claim& claim) override;
+    void renewing(const core::claim& claim) override;
+    void renewed(const core::claim& claim, std::optional<errc> error) override;
+    void extended(const core::claim& claim, std::optional<errc> error) override;
+    void removed(const core::claim& claim, release_result result) override;
 
-    lease_ptr& place_of(core::handle<core::claim> claim) const noexcept {
-        return (*leases_[claim.index / in_block])[claim.index % in_block];
-    }
-    lease_handle& of(const core::claim& claim) const noexcept { return *place_of(claim.self); }
+    lease_handle& of(const core::claim& claim) const noexcept { return *leases_[claim.self.index]; }
+    /// As `explain`, of an operation that was sent at `since`.
+    void explain_votes(
+        diagnostics& out,
+        const core::claim& claim,
+        const error_code& error,
+        time_point since,
+        unsigned attempts = 1) const;
     /// Ends a held lease, with or without a release.
     void let_go(lease_handle& lease, bool release);
+    /// As `on_cancel`, with `f(lease, id)`; the handler does not keep the lease.
+    template <typename Handler, typename F>
+    std::uint64_t on_cancel_of(
+        const lease_ptr& lease, Handler& done, boost::asio::cancellation_type accepted, F f) {
+        return on_cancel(done, accepted, [f, weak = std::weak_ptr(lease)](std::uint64_t id) {
+            if (const auto found = weak.lock()) {
+                f(*found, id);
+            }
+        });
+    }
     void cancel_extension(lease_handle& lease, std::uint64_t id);
     /// Reports the end of an extension by the library, if one is in flight.
     void end_renewal(lease_handle& lease, const error_code& error, const diagnostics& votes);
@@ -82,10 +88,8 @@ private:
     /// end.
     void end_release(const lease_handle& lease, const diagnostics& votes);
 
-    engine_driver& driver_;
-    observer_feed& observer_;
     boost::intrusive_ptr<const lease_origin> origin_;
-    std::vector<std::unique_ptr<block>> leases_; // by the index of the claim
+    std::deque<lease_ptr> leases_; // by the index of the claim
 };
 
 }}} // namespace redlock::REDLOCK_ABI::detail

@@ -33,12 +33,12 @@ class claim;
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-class manager_impl;
+class held_leases;
 
 /// State that the handles of one manager share. It may outlive the manager.
 struct lease_origin : boost::intrusive_ref_counter<lease_origin> {
     lease_origin(
-        std::weak_ptr<manager_impl> of,
+        std::weak_ptr<held_leases> of,
         boost::asio::any_io_executor executor,
         time_source source,
         std::string prefix)
@@ -47,7 +47,7 @@ struct lease_origin : boost::intrusive_ref_counter<lease_origin> {
           time(std::move(source)),
           key_prefix(std::move(prefix)) {}
 
-    const std::weak_ptr<manager_impl> manager;
+    const std::weak_ptr<held_leases> manager;
     const boost::asio::any_io_executor io;
     const time_source time;
     const std::string key_prefix;
@@ -56,14 +56,11 @@ struct lease_origin : boost::intrusive_ref_counter<lease_origin> {
 /// A process may hold very many: a pointer refers to what most leases never have.
 class lease_handle {
 public:
-    /// What the key does not tell: the lock is not one exclusive lock.
-    struct naming {
-        std::string resource;             // several resources, readers and writers, or slots
-        std::vector<std::uint32_t> slots; // their numbers
-    };
+    /// What the key does not tell of the lock.
     struct features {
         std::optional<std::uint64_t> fencing_token;
-        std::unique_ptr<const naming> named;
+        std::string resource; // of several resources, of readers and writers, or of slots; or empty
+        std::vector<std::uint32_t> slots; // their numbers
     };
 
     /// `with`: null for an exclusive lock without fencing.
@@ -85,16 +82,16 @@ public:
                    : time_point(clock::duration(stop_at.load(std::memory_order_relaxed)));
     }
     /// Null if the manager is gone.
-    std::shared_ptr<manager_impl> manager() const noexcept { return origin_->manager.lock(); }
+    std::shared_ptr<held_leases> manager() const noexcept { return origin_->manager.lock(); }
     const boost::asio::any_io_executor& io() const noexcept { return origin_->io; }
     time_point now() const noexcept { return origin_->time.now(); }
     std::string_view resource() const noexcept {
-        return named() != nullptr ? std::string_view(named()->resource)
-                                  : core::resource_of(key_, origin_->key_prefix);
+        return with_ && !with_->resource.empty() ? std::string_view(with_->resource)
+                                                 : core::resource_of(key_, origin_->key_prefix);
     }
     std::span<const std::uint32_t> slots() const noexcept {
-        return named() != nullptr ? std::span<const std::uint32_t>(named()->slots)
-                                  : std::span<const std::uint32_t>();
+        return with_ ? std::span<const std::uint32_t>(with_->slots)
+                     : std::span<const std::uint32_t>();
     }
     std::string_view token() const noexcept { return key_.token(); }
     std::optional<std::uint64_t> fencing_token() const noexcept {
@@ -172,8 +169,6 @@ public:
     /// \}
 
 private:
-    const naming* named() const noexcept { return with_ ? with_->named.get() : nullptr; }
-
     std::atomic<bool> ended_{false};
     std::atomic<bool> gone_{false};
     const boost::intrusive_ptr<const lease_origin> origin_;

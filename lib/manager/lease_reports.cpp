@@ -15,38 +15,45 @@ error_code result_of(std::optional<errc> error) {
 
 } // namespace
 
-void held_leases::lost(const core::claim& claim, loss_reason reason) {
+void held_leases::explain_votes(
+    diagnostics& out,
+    const core::claim& claim,
+    const error_code& error,
+    time_point since,
+    unsigned attempts) const {
+    explain(out, of(claim).resource(), error, attempts, now() - since, claim.votes);
+}
+
+void held_leases::lease_lost(const core::claim& claim, loss_reason reason) {
     lease_handle& lease = of(claim);
     lease.end();
     lease.stage = lease_handle::phase::lost;
     lease.reason = reason;
     lease_handle::particulars& more = lease.need_more();
     diagnostics& loss = more.loss.emplace();
-    driver_.explain(
-        loss, lease.resource(), errc::lost, 0, driver_.now() - claim.asked_at(), claim.votes);
+    explain_votes(loss, claim, errc::lost, claim.asked_at(), 0);
     loss.message = "lost: " + std::string(to_string(reason));
     if (more.observed_renewal != 0) {
         end_renewal(lease, lease.why_not_held(), loss);
     }
-    observer_.lost(lease.seen(), reason, loss);
+    observer_.report(&observer::lost, lease.seen(), reason, loss);
     if (auto listener = more.listener.lock()) {
         loss_listener& one = *listener;
         one.lost(std::move(listener), loss);
     }
     more.watching.explain_all(loss);
-    more.watching.complete_all(driver_.io(), error_code(), reason);
+    more.watching.complete_all(io(), error_code(), reason);
 }
 
 void held_leases::held_long(const core::claim& claim) {
-    const auto held = driver_.now() - claim.held_since();
-    if (driver_.logs(log_level::warning)) {
+    const auto held = now() - claim.held_since();
+    if (logs(log_level::warning)) {
         const auto whole = std::chrono::floor<std::chrono::milliseconds>(held);
-        driver_.log(
-            log_level::warning,
+        log(log_level::warning,
             std::string(claim.key()) + ": held for " + std::to_string(whole.count())
                 + " ms already");
     }
-    observer_.held_long(of(claim).seen(), held);
+    observer_.report(&observer::held_long, of(claim).seen(), held);
 }
 
 void held_leases::renewing(const core::claim& claim) {
@@ -64,13 +71,7 @@ void held_leases::renewed(const core::claim& claim, std::optional<errc> error) {
         && lease.more()->observed_renewal != 0) { // else an earlier holder's
         diagnostics votes;
         const error_code result = result_of(error);
-        driver_.explain(
-            votes,
-            lease.resource(),
-            result,
-            1,
-            driver_.now() - claim.extension_sent(),
-            claim.votes);
+        explain_votes(votes, claim, result, claim.extension_sent());
         end_renewal(lease, result, votes);
     }
 }
@@ -78,7 +79,7 @@ void held_leases::renewed(const core::claim& claim, std::optional<errc> error) {
 void held_leases::end_renewal(
     lease_handle& lease, const error_code& error, const diagnostics& votes) {
     const std::uint64_t id = std::exchange(lease.need_more().observed_renewal, 0);
-    observer_.ended(lease.ended(id, operation_kind::renew, error), votes);
+    observer_.report(&observer::ended, lease.ended(id, operation_kind::renew, error), votes);
 }
 
 void held_leases::extended(const core::claim& claim, std::optional<errc> error) {
@@ -91,25 +92,19 @@ void held_leases::extended(const core::claim& claim, std::optional<errc> error) 
             oldest.sink.on(result),
             lease.ended(oldest.observed, operation_kind::extend, result),
             [&](diagnostics& votes) {
-                driver_.explain(
-                    votes,
-                    lease.resource(),
-                    result,
-                    1,
-                    driver_.now() - claim.extension_sent(),
-                    claim.votes);
+                explain_votes(votes, claim, result, claim.extension_sent());
             });
         (*std::move(oldest.done))(
-            driver_.io(),
+            io(),
             result,
-            !error && claim.ends_early(driver_.engine().rules().drift) ? extend_result::capped
-                                                                       : extend_result::extended);
+            !error && claim.ends_early(engine().rules().drift) ? extend_result::capped
+                                                               : extend_result::extended);
     }
     extending.pop_front();
 }
 
 void held_leases::removed(const core::claim& claim, release_result result) {
-    const lease_ptr lease = std::move(place_of(claim.self));
+    const lease_ptr lease = std::move(leases_[claim.self.index]);
     lease->result = result;
     const bool lost = lease->stage == lease_handle::phase::lost; // its holder may ask for it later
     if (lost || lease->releasing.wants_explanation()
@@ -118,9 +113,8 @@ void held_leases::removed(const core::claim& claim, release_result result) {
         // A lease that was handed off within this process, or held until its manager closed, was
         // not removed on any master.
         const bool asked = claim.is_ending();
-        const auto elapsed = asked ? driver_.now() - claim.asked_at() : clock::duration(0);
-        driver_.explain(
-            votes, lease->resource(), {}, 1, elapsed, asked ? claim.votes : core::ballots());
+        const auto elapsed = asked ? now() - claim.asked_at() : clock::duration(0);
+        explain(votes, lease->resource(), {}, 1, elapsed, asked ? claim.votes : core::ballots());
         votes.message = to_string(result);
         end_release(*lease, votes);
         lease->releasing.explain_all(votes);
@@ -129,8 +123,8 @@ void held_leases::removed(const core::claim& claim, release_result result) {
         }
     }
     if (!lease->releasing.empty()) {
-        lease->releasing.complete_all(driver_.io(), error_code(), result);
-        driver_.handler_posted();
+        lease->releasing.complete_all(io(), error_code(), result);
+        handler_posted();
     }
 }
 
@@ -141,8 +135,8 @@ void held_leases::end_release(const lease_handle& lease, const diagnostics& vote
     }
     operation_end what = lease.ended(more->observed_release, operation_kind::release, {});
     what.released = lease.result;
-    observer_.ended(what, votes);
-    observer_.released(lease.seen(), *lease.result);
+    observer_.report(&observer::ended, what, votes);
+    observer_.report(&observer::released, lease.seen(), *lease.result);
 }
 
 }}} // namespace redlock::REDLOCK_ABI::detail

@@ -1,6 +1,5 @@
 #include "core/base/hash.hpp"
-#include "lease_handle.hpp"
-#include "manager_impl.hpp"
+#include "held_leases.hpp"
 
 #include <redlock/lock.hpp>
 
@@ -16,7 +15,7 @@ void end_lease(const std::shared_ptr<detail::lease_handle>& handle, bool release
     }
     try {
         if (const auto manager = handle->manager()) {
-            manager->leases().drop(handle, release);
+            manager->drop(handle, release);
         }
     } catch (...) {
         // No memory for the message: the lease ends by its ttl.
@@ -114,14 +113,26 @@ lock::executor_type lock::get_executor() const {
 
 void detail::loss_listener::listen(const lock& mine, const std::shared_ptr<loss_listener>& to) {
     if (const auto manager = mine.handle_->manager()) {
-        manager->leases().listen(*mine.handle_, to);
+        manager->listen(*mine.handle_, to);
     } else {
         to->lost(to, diagnostics());
     }
 }
 
+namespace {
+
 // If the manager is gone, its connections are gone as well: the lock is lost, and no master can be
 // asked.
+template <typename... Results>
+void end_alone(
+    const detail::lease_handle& handle,
+    boost::asio::any_completion_handler<void(error_code, Results...)>&& done,
+    const error_code& error,
+    Results... results) {
+    detail::complete(detail::home(handle.io()), std::move(done), error, results...);
+}
+
+} // namespace
 
 void lock::start_extend(
     handle_ptr handle,
@@ -129,56 +140,46 @@ void lock::start_extend(
     sink votes,
     handler<void(error_code, extend_result)> done) {
     if (const auto manager = handle->manager()) {
-        manager->leases().extend(std::move(handle), ttl, votes, std::move(done));
-    } else {
-        const bool held = handle->stage == detail::lease_handle::phase::held;
-        detail::complete(
-            detail::home(handle->io()),
-            std::move(done),
-            held ? error_code(errc::closed) : handle->why_not_held(),
-            extend_result::extended);
+        manager->extend(std::move(handle), ttl, votes, std::move(done));
+        return;
     }
+    const bool held = handle->stage == detail::lease_handle::phase::held;
+    const error_code error = held ? errc::closed : handle->why_not_held();
+    end_alone(*handle, std::move(done), error, extend_result::extended);
 }
 
 void lock::start_downgrade(handle_ptr handle, sink votes, handler<void(error_code)> done) {
     if (const auto manager = handle->manager()) {
-        manager->leases().extend(
-            std::move(handle),
-            std::nullopt,
-            votes,
+        auto adapted =
             detail::adapt(std::move(done), [](auto caller, error_code error, extend_result) {
                 std::move(caller)(error);
-            }));
-    } else {
-        detail::complete(detail::home(handle->io()), std::move(done), errc::closed);
+            });
+        manager->extend(std::move(handle), std::nullopt, votes, std::move(adapted));
+        return;
     }
+    end_alone(*handle, std::move(done), errc::closed);
 }
 
 void lock::start_release(
     handle_ptr handle, sink votes, handler<void(error_code, release_result)> done) {
     if (const auto manager = handle->manager()) {
-        manager->leases().release(std::move(handle), votes.on({}), std::move(done));
-    } else {
-        handle->end_once();
-        detail::complete(
-            detail::home(handle->io()),
-            std::move(done),
-            {},
-            handle->result.value_or(release_result::uncertain));
+        manager->release(std::move(handle), votes.on({}), std::move(done));
+        return;
     }
+    handle->end_once();
+    end_alone(*handle, std::move(done), {}, handle->result.value_or(release_result::uncertain));
 }
 
 void lock::start_wait_lost(
     handle_ptr handle, sink votes, handler<void(error_code, loss_reason)> done) {
     if (const auto manager = handle->manager()) {
-        manager->leases().wait_lost(std::move(handle), votes.on({}), std::move(done));
+        manager->wait_lost(std::move(handle), votes.on({}), std::move(done));
+        return;
+    }
+    if (handle->stage == detail::lease_handle::phase::released) {
+        end_alone(*handle, std::move(done), errc::released, loss_reason::none);
     } else {
-        const bool released = handle->stage == detail::lease_handle::phase::released;
-        detail::complete(
-            detail::home(handle->io()),
-            std::move(done),
-            released ? error_code(errc::released) : error_code(),
-            released ? loss_reason::none : loss_reason::closed);
+        end_alone(*handle, std::move(done), {}, loss_reason::closed);
     }
 }
 

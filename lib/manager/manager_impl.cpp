@@ -12,16 +12,7 @@ manager_impl::manager_impl(
     config configuration,
     time_source time,
     const backend_maker& make)
-    : engine_driver(io, std::move(configuration), std::move(time), make),
-      observer_(
-          this->configuration().observer,
-          reports,
-          [this](const std::string& what) { // while reports are delivered
-              if (logs(log_level::error)) {
-                  this->configuration().log.write(log_level::error, printable(what));
-              }
-          }),
-      leases_(*this, observer_),
+    : held_leases(io, std::move(configuration), std::move(time), make),
       watch_(this->io()) {}
 
 // --- Start and close ----------------------------------------------------------------------------
@@ -46,7 +37,6 @@ void manager_impl::run(handler<error_code> done) {
             log(log_level::warning, one);
         }
     }
-    leases_.belong_to(std::static_pointer_cast<manager_impl>(shared_from_this()));
     dispatch([this](time_point now) { engine().start(now); });
 }
 
@@ -126,24 +116,26 @@ void manager_impl::acquire(
     const section lock(*this);
     checked_request wanted(std::move(given));
     if (const validation valid = wanted.check(configuration(), longest_ttl()); !valid) {
-        refuse_ttl(sink.out, wanted.resource, to_string(valid.error()), wanted.options.ttl);
+        refuse(sink.out, wanted.resource, to_string(valid.error()), wanted.options.ttl);
         complete(io(), std::move(done), errc::invalid_argument, {});
         return;
     }
     const core::lock_form form = form_of(wanted);
-    const bool named_by_key = form == core::lock_form::exclusive && !wanted.pool;
-    calls::call& call = named_by_key ? calls_.add() : calls_.add(std::string(wanted.resource));
-    const std::uint64_t cookie = call.cookie();
+    call& mine = calls_.create();
+    const std::uint64_t cookie = mine.cookie();
     on_cancel(
         done, without_effects, [this, cookie](std::uint64_t, boost::asio::cancellation_type type) {
-            const calls::call* const found = calls_.find(cookie);
+            const call* const found = find_call(cookie);
             if (found != nullptr && (ends(type) || engine().has_sent_nothing(found->wanted))) {
                 dispatch([&](time_point now) { engine().cancel(found->wanted, now); });
             }
         });
-    calls::wait(call, completion<error_code, redlock::lock>(std::move(done), io()));
-    call.sink = sink;
-    call.observed =
+    mine.done.emplace<completion<error_code, redlock::lock>>(std::move(done), io());
+    mine.sink = sink;
+    if (form != core::lock_form::exclusive || wanted.pool) {
+        mine.resource = std::make_unique<const std::string>(wanted.resource);
+    }
+    mine.observed =
         observer_.started({{.resource = wanted.resource}, wanted.options.ttl, &wanted.options});
     const core::acquire_request request{
         .cookie = cookie,
@@ -159,37 +151,46 @@ void manager_impl::acquire(
     };
     dispatch([&](time_point now) {
         const auto name = engine().acquire(request, now);
-        if (calls::call* const waiting = calls_.find(cookie)) {
+        if (call* const waiting = find_call(cookie)) {
             waiting->wanted = name;
         }
     });
 }
 
+template <typename Result>
+void manager_impl::end_call(call& ended, const error_code& error, Result result) {
+    auto done = std::get<completion<error_code, Result>>(std::move(ended.done));
+    calls_.destroy(ended);
+    std::move(done)(io(), error, std::move(result));
+}
+
 void manager_impl::acquired(const core::acquire_call& done, const core::claim& claim) {
-    calls::call& call = *calls_.find(done.cookie);
-    held_leases::lease_ptr lease = leases_.add(claim, resource_of(call, done), call.observed);
-    report(call, done, lease->resource(), {}, claim.votes);
-    leases_.acquired(*lease);
-    calls_.end<lock>(call)(io(), {}, lease_handle::make_lock(std::move(lease)));
+    call& mine = *find_call(done.cookie);
+    lease_ptr lease = add(claim, resource_of(mine, done), mine.observed);
+    report(mine, done, lease->resource(), {}, claim.votes);
+    if (observer_) {
+        observer_.report(&observer::acquired, lease->seen());
+    }
+    end_call(mine, {}, lease_handle::make_lock(std::move(lease)));
     handler_posted();
 }
 
 void manager_impl::not_acquired(const core::acquire_call& done) {
-    calls::call& call = *calls_.find(done.cookie);
+    call& mine = *find_call(done.cookie);
     const error_code error = done.outcome ? make_error_code(*done.outcome) : aborted;
-    report(call, done, resource_of(call, done), error, done.last);
-    calls_.end<lock>(call)(io(), error, lock());
+    report(mine, done, resource_of(mine, done), error, done.last);
+    end_call(mine, error, lock());
     handler_posted();
 }
 
 std::string_view
-manager_impl::resource_of(const calls::call& ended, const core::acquire_call& wanted) const {
+manager_impl::resource_of(const call& ended, const core::acquire_call& wanted) const {
     return ended.resource ? std::string_view(*ended.resource)
                           : core::resource_of(wanted.key, configuration().key_prefix);
 }
 
 void manager_impl::report(
-    const calls::call& ended,
+    const call& ended,
     const core::acquire_call& wanted,
     std::string_view resource,
     const error_code& error,
@@ -226,29 +227,30 @@ void manager_impl::query(
         complete(io(), std::move(done), valid ? why_not_running() : errc::invalid_argument, {});
         return;
     }
-    calls::call& call = calls_.add(std::move(resource));
-    on_cancel(done, without_effects, [this, cookie = call.cookie()](std::uint64_t) {
-        if (calls::call* const found = calls_.find(cookie)) {
+    call& mine = calls_.create();
+    on_cancel(done, without_effects, [this, cookie = mine.cookie()](std::uint64_t) {
+        if (call* const found = find_call(cookie)) {
             query_ended(*found, aborted, nullptr);
-            calls_.end<lock_status> (*found)(io(), aborted, lock_status());
+            end_call(*found, aborted, lock_status());
         }
     });
-    calls::wait(call, completion<error_code, lock_status>(std::move(done), io()));
-    call.sink = sink;
-    call.observed =
-        observer_.started({{.kind = operation_kind::query, .resource = *call.resource}});
+    mine.done.emplace<completion<error_code, lock_status>>(std::move(done), io());
+    mine.sink = sink;
+    mine.resource = std::make_unique<const std::string>(std::move(resource));
+    mine.observed =
+        observer_.started({{.kind = operation_kind::query, .resource = *mine.resource}});
     dispatch([&](time_point now) {
         if (pool != nullptr) {
             const auto size = static_cast<std::uint32_t>(pool->size);
-            engine().query_slots(call.cookie(), *call.resource, size, now);
+            engine().query_slots(mine.cookie(), *mine.resource, size, now);
         } else {
-            engine().ask(call.cookie(), *call.resource, now);
+            engine().ask(mine.cookie(), *mine.resource, now);
         }
     });
 }
 
 void manager_impl::query_ended(
-    const calls::call& ended, const error_code& error, const lock_status* found) {
+    const call& ended, const error_code& error, const lock_status* found) {
     observer_.ended(
         ended.sink.on(error),
         {{.id = ended.observed, .kind = operation_kind::query, .resource = *ended.resource},
@@ -262,33 +264,29 @@ void manager_impl::query_ended(
 }
 
 void manager_impl::queried(std::uint64_t cookie, lock_status&& found) {
-    if (calls::call* const call = calls_.find(cookie)) { // else it was cancelled
-        query_ended(*call, {}, &found);
-        calls_.end<lock_status> (*call)(io(), {}, std::move(found));
+    if (call* const ended = find_call(cookie)) { // else it was cancelled
+        query_ended(*ended, {}, &found);
+        end_call(*ended, {}, std::move(found));
     }
 }
 
 // --- Release notifications ----------------------------------------------------------------------
-
-std::string manager_impl::key_of(std::string_view resource) const {
-    std::string key;
-    core::assign_lock_key(key, configuration().key_prefix, resource);
-    return key;
-}
 
 lock_watch::lock_watch(const shared_manager& manager, std::string resource)
     : manager_(manager.impl_),
       resource_(std::move(resource)) {
     const auto impl = manager_.lock();
     const manager_impl::section lock(*impl);
-    impl->watch_.listen(impl->key_of(resource_));
+    std::string key;
+    core::assign_lock_key(key, impl->configuration().key_prefix, resource_);
+    watched_ = &impl->watch_.add(std::move(key));
     impl->dispatch([&](time_point now) { impl->engine().listen(resource_, now); });
 }
 
 lock_watch::~lock_watch() {
     if (const auto impl = manager_.lock()) {
         const manager_impl::section lock(*impl);
-        impl->watch_.unlisten(impl->key_of(resource_));
+        impl->watch_.remove(*watched_);
         impl->dispatch([&](time_point now) { impl->engine().unlisten(resource_, now); });
     }
 }
@@ -298,7 +296,7 @@ bool lock_watch::query(manager_impl::handler<error_code, lock_status> done) {
     if (impl) {
         {
             const std::lock_guard lock(impl->guard);
-            notifications_ = impl->watch_.notifications_of(impl->key_of(resource_));
+            watched_->notified = false;
         }
         impl->query(resource_, {}, std::move(done));
     }
@@ -319,8 +317,7 @@ bool lock_watch::wait(std::chrono::milliseconds pause, manager_impl::handler<err
         std::move(waiting)(impl->io(), errc::closed);
         return true;
     }
-    const time_point due = core::later(impl->now(), pause);
-    watch.wait(impl->key_of(resource_), notifications_, due, id, std::move(waiting));
+    watch.wait(*watched_, core::later(impl->now(), pause), id, std::move(waiting));
     impl->schedule_flush();
     return true;
 }

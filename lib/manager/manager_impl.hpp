@@ -4,21 +4,22 @@
 #pragma once
 
 #include "config/lock_request.hpp"
-#include "engine_driver.hpp"
+#include "core/base/pool.hpp"
 #include "held_leases.hpp"
 #include "member_change.hpp"
-#include "observer_feed.hpp"
-#include "pending.hpp"
 #include "release_watch.hpp"
 
 #include <redlock/lock_manager.hpp>
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-class manager_impl final : public engine_driver {
+class manager_impl final : public held_leases {
 public:
     /// Uses the transport of `make`, if there is one.
     manager_impl(
@@ -47,7 +48,6 @@ public:
         const section lock(*this);
         engine().found(unused);
     }
-    held_leases& leases() noexcept { return leases_; }
     metrics get_metrics() const;
     health get_health() const {
         const std::lock_guard lock(guard);
@@ -57,7 +57,31 @@ public:
 
 private:
     friend class lock_watch;
-    using calls = pending<lock, lock_status>;
+
+    /// A call that waits for the engine, which identifies it by its cookie.
+    struct call {
+        core::handle<call> self;
+        core::handle<core::acquire_call> wanted;     // of the engine, for a cancellation
+        std::uint64_t observed = 0;                  // its number for the observer
+        std::unique_ptr<const std::string> resource; // null: the key tells it
+        diagnostics_sink sink;
+        std::variant<
+            std::monostate,
+            completion<error_code, lock>,
+            completion<error_code, lock_status>>
+            done;
+
+        std::uint64_t cookie() const noexcept {
+            return std::uint64_t{self.index} << 32U | self.generation;
+        }
+        void reset() {
+            wanted = {};
+            observed = 0;
+            resource.reset();
+            sink = {};
+            done.emplace<std::monostate>();
+        }
+    };
 
     // engine_driver
     time_point turn_ended() override;
@@ -67,30 +91,14 @@ private:
     using engine_driver::close;
     void acquired(const core::acquire_call& done, const core::claim& lease) override;
     void not_acquired(const core::acquire_call& done) override;
-    void lease_changed(const core::claim& lease) override { leases_.changed(lease); }
-    void lease_lost(const core::claim& lease, loss_reason reason) override {
-        leases_.lost(lease, reason);
-    }
-    void held_long(const core::claim& lease) override { leases_.held_long(lease); }
     void contention(std::string_view key, std::size_t waiting) override;
     void members_changed(const core::generation& present) override {
         observer_.members_changed(present.number, present.members);
-    }
-    void renewing(const core::claim& lease) override { leases_.renewing(lease); }
-    void renewed(const core::claim& lease, std::optional<errc> error) override {
-        leases_.renewed(lease, error);
-    }
-    void extended(const core::claim& lease, std::optional<errc> error) override {
-        leases_.extended(lease, error);
-    }
-    void removed(const core::claim& lease, release_result result) override {
-        leases_.removed(lease, result);
     }
     void queried(std::uint64_t cookie, lock_status&& found) override;
     void heard(std::string_view key) override { watch_.release_notified(key); }
     void closed() override;
 
-    std::string key_of(std::string_view resource) const;
     error_code why_not_running() const noexcept {
         return engine().closing() ? errc::closed : errc::not_running;
     }
@@ -100,21 +108,27 @@ private:
 
     /// Starts to end all operations.
     void begin_close();
+    /// Returns null for a call that has ended.
+    call* find_call(std::uint64_t cookie) noexcept {
+        return calls_.find(
+            {static_cast<std::uint32_t>(cookie >> 32U), static_cast<std::uint32_t>(cookie)});
+    }
+    /// Ends a call, and posts its handler.
+    template <typename Result>
+    void end_call(call& ended, const error_code& error, Result result);
     /// The readable name of the lock; of slots the pool.
-    std::string_view resource_of(const calls::call& ended, const core::acquire_call& wanted) const;
+    std::string_view resource_of(const call& ended, const core::acquire_call& wanted) const;
     /// Reports the end of an acquire to the caller and to the observer.
     void report(
-        const calls::call& ended,
+        const call& ended,
         const core::acquire_call& wanted,
         std::string_view resource,
         const error_code& error,
         const core::ballots& votes);
     /// Reports the end of a query in the same way; `found` is null if it was cancelled.
-    void query_ended(const calls::call& ended, const error_code& error, const lock_status* found);
+    void query_ended(const call& ended, const error_code& error, const lock_status* found);
 
-    observer_feed observer_;
-    calls calls_;
-    held_leases leases_;
+    core::pool<call> calls_;
     release_watch watch_;
     std::optional<completion<error_code>> run_;
     bool run_cancelled_ = false;

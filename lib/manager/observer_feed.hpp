@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -67,13 +68,6 @@ public:
                                            : reports_.add_here(std::move(call));
         return what.id;
     }
-    void ended(const operation_end& what, const diagnostics& votes) {
-        if (to_) { // else the votes need no copy
-            report(what, [votes](observer& one, const operation_end& mine) {
-                one.ended(mine, votes);
-            });
-        }
-    }
     /// Reports an end to the caller that passed `out`, and to the observer. `explain(diagnostics&)`
     /// fills in the text, and is called only if one of them exists.
     template <typename Explain>
@@ -84,25 +78,21 @@ public:
         diagnostics own;
         diagnostics& votes = out != nullptr ? *out : own;
         explain(votes);
-        ended(what, votes);
+        report(&observer::ended, what, votes);
     }
-    void acquired(const held_lock& lock) {
-        report(lock, [](observer& one, const held_lock& mine) { one.acquired(mine); });
-    }
-    void lost(const held_lock& lock, loss_reason reason, const diagnostics& votes) {
-        report(lock, [reason, votes](observer& one, const held_lock& mine) {
-            one.lost(mine, reason, votes);
-        });
-    }
-    void released(const held_lock& lock, release_result result) {
-        report(
-            lock, [result](observer& one, const held_lock& mine) { one.released(mine, result); });
-    }
-    void abandoned(const held_lock& lock) {
-        report(lock, [](observer& one, const held_lock& mine) { one.abandoned(mine); });
-    }
-    void held_long(const held_lock& lock, std::chrono::nanoseconds held) {
-        report(lock, [held](observer& one, const held_lock& mine) { one.held_long(mine, held); });
+    /// Queues a call `event(what, rest...)`, with copies of all and of the resource's name.
+    template <typename What, typename... Rest>
+    void report(
+        void (observer::*event)(const What&, Rest...),
+        const What& what,
+        const std::type_identity_t<std::decay_t<Rest>>&... rest) {
+        if (to_) {
+            reports_.add(reported([event, mine = what, name = std::string(what.resource), rest...](
+                                      observer& one) mutable {
+                mine.resource = name;
+                (one.*event)(mine, rest...);
+            }));
+        }
     }
     void contention(std::string_view resource, std::size_t waiting) {
         if (to_) {
@@ -122,19 +112,6 @@ public:
     std::uint64_t errors() const noexcept { return errors_; }
 
 private:
-    /// Queues `f(observer, what)`, with a copy of the resource that `what` refers to.
-    template <typename What, typename F>
-    void report(const What& what, F f) {
-        if (to_) {
-            reports_.add(reported([mine = what,
-                                   resource = std::string(what.resource),
-                                   f = std::move(f)](observer& one) mutable {
-                mine.resource = resource;
-                f(one, mine);
-            }));
-        }
-    }
-
     /// The call `f`, as it is queued.
     template <typename F>
     std::function<void()> reported(F f) {

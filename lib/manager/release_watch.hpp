@@ -1,6 +1,5 @@
 // Release notifications for callers that do not acquire the lock, such as the observation of an
-// election. It counts the notifications per key, and wakes the calls that wait for the next one. It
-// knows nothing of masters: notifications and time are passed in.
+// election. It knows nothing of masters: notifications and time are passed in.
 
 #pragma once
 
@@ -8,67 +7,91 @@
 
 #include <redlock/clock.hpp>
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <map>
+#include <list>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
+
+/// A lock that a caller watches. One call at a time waits for it.
+struct watched_lock {
+    std::string key;
+    bool notified = false; // since the caller has set it to false
+    std::uint64_t id = 0;  // of the call, for `cancel`; 0 if that is not needed
+    time_point due = time_point::max();
+    std::optional<completion<error_code>> waiting;
+};
 
 class release_watch {
 public:
     explicit release_watch(const home& io) : io_(io) {}
 
-    /// Counts the notifications on `key`, until `unlisten` has been called as often.
-    void listen(const std::string& key) { ++heard_[key].listeners; }
-    void unlisten(const std::string& key);
-    /// Returns the number of notifications on a key that is subscribed to.
-    std::uint64_t notifications_of(const std::string& key) const {
-        return heard_.find(key)->second.notifications;
+    watched_lock& add(std::string key) {
+        locks_.emplace_back().key = std::move(key);
+        return locks_.back();
+    }
+    void remove(const watched_lock& lock) {
+        locks_.remove_if([&](const watched_lock& one) { return &one == &lock; });
     }
 
-    /// Completes `done` at `moment`, or as soon as a subscribed key has a number of notifications
-    /// other than `before`. `id` is the argument of `cancel`; 0 if that is not needed.
-    void wait(
-        const std::string& key,
-        std::uint64_t before,
-        time_point moment,
-        std::uint64_t id,
-        completion<error_code>&& done);
+    /// Completes `done` at `moment`, or as soon as the lock was notified.
+    void
+    wait(watched_lock& lock, time_point moment, std::uint64_t id, completion<error_code>&& done) {
+        if (lock.notified) {
+            std::move(done)(io_, error_code());
+            return;
+        }
+        lock.id = id;
+        lock.due = moment;
+        lock.waiting.emplace(std::move(done));
+        next_due_ = std::min(next_due_, moment);
+    }
     /// Completes the call with this number with `error`, if it still waits.
-    void cancel(std::uint64_t id, const error_code& error);
+    void cancel(std::uint64_t id, const error_code& error) {
+        complete_if([id](const watched_lock& one) { return one.id == id; }, error);
+    }
 
-    /// A notification: the lock with that key may have been released.
-    void release_notified(std::string_view key);
-    void time_passed(time_point now);
+    /// The lock with that key may have been released.
+    void release_notified(std::string_view key) {
+        for (watched_lock& one : locks_) {
+            one.notified = one.notified || one.key == key;
+        }
+        complete_if([](const watched_lock& one) { return one.notified; }, error_code());
+    }
+    void time_passed(time_point now) {
+        complete_if([now](const watched_lock& one) { return one.due <= now; }, error_code());
+    }
     /// Completes all waiting calls with `error`.
-    void end(const error_code& error);
+    void end(const error_code& error) {
+        complete_if([](const watched_lock&) { return true; }, error);
+    }
 
     /// The time at which `time_passed` must be called next; `time_point::max()` if nothing waits.
-    time_point next_due() const noexcept {
-        return waiting_.empty() ? time_point::max() : waiting_.begin()->first;
-    }
+    time_point next_due() const noexcept { return next_due_; }
 
 private:
-    struct hearing {
-        std::size_t listeners = 0;
-        std::uint64_t notifications = 0;
-    };
-    struct waiter {
-        std::uint64_t id;
-        std::string key;
-        completion<error_code> done;
-    };
-
     /// Completes the waiting calls that `f` selects.
     template <typename F>
-    void complete_if(F f, const error_code& error);
+    void complete_if(F f, const error_code& error) {
+        next_due_ = time_point::max();
+        for (watched_lock& one : locks_) {
+            if (one.waiting && f(one)) {
+                completion<error_code> done = *std::move(one.waiting);
+                one.waiting.reset();
+                std::move(done)(io_, error);
+            } else if (one.waiting) {
+                next_due_ = std::min(next_due_, one.due);
+            }
+        }
+    }
 
     const home& io_;
-    std::map<std::string, hearing, std::less<>> heard_; // by key
-    std::multimap<time_point, waiter> waiting_;
+    std::list<watched_lock> locks_;
+    time_point next_due_ = time_point::max();
 };
 
 }}} // namespace redlock::REDLOCK_ABI::detail

@@ -41,13 +41,13 @@ TEST_CASE("observer feed: operations are numbered from 1, and what is thrown cou
     CHECK(mine.feed);
     CHECK(mine.feed.started({}) == 1);
     CHECK(mine.feed.started({}) == 2);
-    mine.feed.ended({{.id = 1}}, diagnostics());
+    mine.feed.report(&observer::ended, {{.id = 1}}, diagnostics());
     CHECK(mine.to->ids.empty());
     mine.deliver();
     CHECK(mine.to->ids == std::vector<std::uint64_t>{1, 2, 1});
     CHECK(mine.feed.errors() == 0);
-    mine.feed.abandoned({});
-    mine.feed.released({}, release_result::released);
+    mine.feed.report(&observer::abandoned, {});
+    mine.feed.report(&observer::released, {}, release_result::released);
     mine.deliver();
     CHECK(mine.feed.errors() == 2);
     CHECK(
