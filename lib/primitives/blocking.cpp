@@ -1,22 +1,21 @@
 #include "blocking_wait.hpp"
+#include "errand.hpp"
 #include "virtual_thread.hpp"
 
 #include <redlock/blocking.hpp>
 
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/system_error.hpp>
 
-#include <semaphore.h>
-
 #include <atomic>
 #include <exception>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
-#include <tuple>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI {
@@ -33,39 +32,6 @@ void throw_error(const error_code& error) {
 
 namespace blocking {
 
-namespace {
-
-/// What a thread has the manager's thread do while it waits. In its own frame.
-struct errand {
-    virtual void run() noexcept = 0;
-
-    errand* next = nullptr;
-
-protected:
-    ~errand() = default;
-};
-
-/// A semaphore, because the waits of the standard's atomics yield the processor before they sleep.
-class event {
-public:
-    event() noexcept { sem_init(&raised_, 0, 0); }
-    event(const event&) = delete;
-    event& operator=(const event&) = delete;
-    ~event() { sem_destroy(&raised_); }
-
-    void raise() noexcept { sem_post(&raised_); }
-    void wait() noexcept {
-        while (sem_wait(&raised_) != 0) {
-            // Interrupted by a signal.
-        }
-    }
-
-private:
-    sem_t raised_ = {};
-};
-
-} // namespace
-
 struct manager::impl {
     explicit impl(config configuration)
         : observed(configuration.observer != nullptr),
@@ -77,8 +43,8 @@ struct manager::impl {
     /// Has the manager's thread run it: threads that wait for the manager's mutex instead would be
     /// woken for it, and their requests would leave in more turns.
     /// \throws boost::system::system_error with `errc::closed` after the thread's end
-    void ask(errand& wanted) {
-        errand* first = errands_.load(std::memory_order_relaxed);
+    void ask(detail::errand& wanted) {
+        detail::errand* first = errands_.load(std::memory_order_relaxed);
         do { // NOLINT(cppcoreguidelines-avoid-do-while)
             if (first == &ended_) {
                 detail::throw_error(errc::closed);
@@ -100,7 +66,7 @@ struct manager::impl {
         }
     }
     /// Begins an operation. An observer wants to see it in the thread of its caller.
-    void begin(errand& wanted) {
+    void begin(detail::errand& wanted) {
         if (!observed) {
             ask(wanted);
             return;
@@ -110,11 +76,32 @@ struct manager::impl {
             deliver();
         }
     }
+    /// Begins an operation, and waits for its result.
+    template <typename Value, typename Begin>
+    error_code perform(
+        manager& me,
+        const Begin& begins,
+        const std::stop_token& stop,
+        Value& out,
+        detail::diagnostics_sink why) {
+        me.check_may_wait(stop);
+        const cancellation cancel = stop.stop_possible() || virtual_time
+                                        ? std::make_shared<asio::cancellation_signal>()
+                                        : nullptr;
+        detail::operation_errand<Value, Begin> wanted(begins, why, cancel);
+        cancel ? me.on_thread([&] { wanted.run(); }) : begin(wanted);
+        const std::stop_callback on_stop(stop, [&] { me.emit(cancel); });
+        if (virtual_time) {
+            me.wait([&](moment) { return wanted.is_over(); }, std::nullopt, cancel);
+        }
+        return wanted.wait(out);
+    }
     /// Runs those that are there, in the order of their arrival. `then`: what comes before the
     /// next.
-    void run_errands(errand* then) noexcept {
-        errand* earlier = nullptr;
-        for (errand* one = errands_.exchange(then, std::memory_order_acquire); one != nullptr;) {
+    void run_errands(detail::errand* then) noexcept {
+        detail::errand* earlier = nullptr;
+        for (detail::errand* one = errands_.exchange(then, std::memory_order_acquire);
+             one != nullptr;) {
             one = std::exchange(one->next, std::exchange(earlier, one));
         }
         while (earlier != nullptr) {
@@ -149,10 +136,10 @@ private:
     }
 
     std::mutex delivery_;
-    struct : errand {
+    struct : detail::errand {
         void run() noexcept override {}
-    } ended_;                               // the last errand
-    std::atomic<errand*> errands_{nullptr}; // the latest first
+    } ended_;                                       // the last errand
+    std::atomic<detail::errand*> errands_{nullptr}; // the latest first
 };
 
 manager::manager(config configuration) : impl_(std::make_shared<impl>(std::move(configuration))) {
@@ -216,7 +203,7 @@ void manager::on_thread(const std::function<void()>& f) {
         f();
         return;
     }
-    struct call final : errand {
+    struct call final : detail::errand {
         explicit call(const std::function<void()>& wanted) : f(wanted) {}
         void run() noexcept override {
             try {
@@ -229,7 +216,7 @@ void manager::on_thread(const std::function<void()>& f) {
 
         const std::function<void()>& f;
         std::exception_ptr thrown;
-        event over;
+        detail::event over;
     } wanted(f);
     impl_->ask(wanted);
     wanted.over.wait();
@@ -266,189 +253,25 @@ void manager::wait(
 
 // --- Acquire and release ------------------------------------------------------------------------
 
-namespace {
-
-/// An operation that a thread has the manager's thread begin.
-template <typename Value, typename Begin>
-class operation final : public errand {
-public:
-    operation(const Begin& begin, detail::diagnostics_sink why) : begin_(begin), why_(why) {}
-
-    void run() noexcept override {
-        try {
-            begin_(handler(*this));
-            begun_ = true;
-        } catch (...) {
-            thrown_ = std::current_exception();
-            over_.raise();
-        }
-    }
-
-    error_code wait(Value& out) {
-        over_.wait();
-        if (thrown_) {
-            std::rethrow_exception(std::move(thrown_));
-        }
-        out = std::move(value_);
-        return error_;
-    }
-
-private:
-    class handler {
-    public:
-        explicit handler(operation& of) noexcept : of_(&of) {}
-        handler(handler&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
-        handler& operator=(handler&&) = delete;
-        ~handler() {
-            if (of_ != nullptr && of_->begun_) {
-                of_->over_.raise();
-            }
-        }
-
-        detail::diagnostics_sink get_diagnostics_sink() const noexcept { return of_->why_; }
-
-        void operator()(const error_code& error, Value value) {
-            of_->error_ = error;
-            of_->value_ = std::move(value);
-            std::exchange(of_, nullptr)->over_.raise();
-        }
-
-    private:
-        operation* of_;
-    };
-
-    const Begin& begin_;
-    const detail::diagnostics_sink why_;
-    error_code error_ = errc::closed; // if the handler is destroyed
-    Value value_ = {};
-    bool begun_ = false;
-    std::exception_ptr thrown_; // instead
-    event over_;
-};
-
-} // namespace
-
 error_code manager::take(
     target wanted,
     const acquire_options& options,
     const std::stop_token& stop,
     redlock::lock& out,
     detail::diagnostics_sink why) {
-    if (stop.stop_possible() || impl_->virtual_time) {
-        error_code error;
-        std::tie(error, out) = call(
-            [&](auto token) {
-                return async().async_acquire(
-                    std::move(wanted),
-                    options,
-                    with_diagnostics(*why.out, asio::as_tuple(std::move(token))));
-            },
-            stop);
-        return error;
-    }
-    check_may_wait(stop);
     const auto begin = [&](auto handler) {
         async().async_acquire(std::move(wanted), options, std::move(handler));
     };
-    operation<redlock::lock, decltype(begin)> acquire(begin, why);
-    impl_->begin(acquire);
-    return acquire.wait(out);
+    return impl_->perform(*this, begin, stop, out, why);
 }
 
 release_result manager::release(redlock::lock& mine) {
-    if (impl_->virtual_time) {
-        return call([&](auto token) { return mine.async_release(std::move(token)); });
-    }
-    check_may_wait({});
     const auto begin = [&](auto handler) { mine.async_release(std::move(handler)); };
-    operation<release_result, decltype(begin)> release(begin, {});
-    impl_->begin(release);
     release_result result = {};
-    if (const error_code error = release.wait(result)) {
+    if (const error_code error = impl_->perform(*this, begin, {}, result, {})) {
         detail::throw_error(error);
     }
     return result;
-}
-
-// --- A lock -------------------------------------------------------------------------------------
-
-struct lock::state {
-    explicit state(const manager& owner) : locks(owner) {}
-
-    manager locks; // may end before
-    redlock::lock handle;
-    std::stop_source lost;
-};
-
-lock::lock() noexcept = default;
-lock::lock(std::unique_ptr<state> made) noexcept : state_(std::move(made)) {}
-lock::lock(lock&& other) noexcept = default;
-
-lock& lock::operator=(lock&& other) noexcept {
-    if (this != &other) {
-        const lock old(std::move(*this));
-        state_ = std::move(other.state_);
-    }
-    return *this;
-}
-
-lock::~lock() {
-    if (!state_ || !state_->handle.valid() || state_->locks.on_own_thread()) {
-        return; // the handle releases in the background
-    }
-    try {
-        release();
-    } catch (...) { // NOLINT(bugprone-empty-catch): closed, or no memory: the lease expires
-    }
-}
-
-redlock::lock& lock::async() const {
-    if (!state_) {
-        throw std::logic_error("redlock::blocking::lock: it is empty (never acquired, or moved "
-                               "from)");
-    }
-    return state_->handle;
-}
-
-extend_result lock::extend(std::chrono::milliseconds ttl) {
-    redlock::lock& mine = async();
-    return state_->locks.call([&](auto token) { return mine.async_extend(ttl, std::move(token)); });
-}
-
-release_result lock::release() {
-    redlock::lock& mine = async();
-    return state_->locks.release(mine);
-}
-
-bool lock::held() const noexcept {
-    return state_ && state_->handle.held();
-}
-
-std::stop_token lock::lost() const {
-    return state_ ? state_->lost.get_token() : std::stop_token();
-}
-
-std::uint64_t lock::fencing_token() const {
-    return async().fencing_token();
-}
-
-std::string_view lock::secret() const {
-    return async().secret();
-}
-
-lock manager::acquire(target wanted, acquire_options options, std::stop_token stop) {
-    auto made = std::make_unique<lock::state>(*this);
-    diagnostics why;
-    if (const error_code error =
-            take(std::move(wanted), options, stop, made->handle, {&why, true})) {
-        std::rethrow_exception(detail::explained(error, std::move(why)));
-    }
-    made->handle.async_wait_lost([lost = made->lost](error_code failure, loss_reason) mutable {
-        if (!failure) {
-            lost.request_stop();
-        }
-    });
-    return lock(std::move(made));
 }
 
 } // namespace blocking

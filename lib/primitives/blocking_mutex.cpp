@@ -54,11 +54,21 @@ struct blocking_mutex::state final : loss_listener {
     };
     threads& of(entry how) noexcept { return how == entry::alone ? alone : shared; }
 
+    /// A lost lease ends before all others.
+    static bool ends_before(const redlock::lock& a, const redlock::lock& b) noexcept {
+        return std::pair(a.held(), a.deadline()) < std::pair(b.held(), b.deadline());
+    }
+
+    /// The lease that lasts longest; null if there is none.
+    const redlock::lock* last() const noexcept {
+        return leases.empty() ? nullptr
+                              : &*std::max_element(leases.begin(), leases.end(), ends_before);
+    }
+
     /// Whether the current owners have lost their lease. Then no reader joins them.
     bool overdue() const noexcept {
-        return !leases.empty() && std::none_of(leases.begin(), leases.end(), [](const auto& one) {
-            return one.held();
-        });
+        const redlock::lock* const longest = last();
+        return longest != nullptr && !longest->held();
     }
 
     bool open_for(entry wanted) const noexcept {
@@ -97,12 +107,8 @@ struct blocking_mutex::state final : loss_listener {
         }
     }
 
-    /// The lease that ends first; a lost one comes before all others.
     redlock::lock take_first() {
-        const auto first =
-            std::min_element(leases.begin(), leases.end(), [](const auto& a, const auto& b) {
-                return std::pair(a.held(), a.deadline()) < std::pair(b.held(), b.deadline());
-            });
+        const auto first = std::min_element(leases.begin(), leases.end(), ends_before);
         redlock::lock result = std::move(*first);
         leases.erase(first);
         return result;
@@ -150,7 +156,10 @@ bool blocking_mutex::try_lock(entry how, wait_for limit, const std::stop_token& 
     if (error == errc::would_deadlock && !manager_.on_own_thread()) {
         return false; // this thread has the mutex
     }
-    return is_acquired(error, last_attempt());
+    if (error && error != condition::not_acquired) {
+        std::rethrow_exception(explained(error, last_attempt()));
+    }
+    return !error;
 }
 
 error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
@@ -251,25 +260,20 @@ void blocking_mutex::unlock(entry how) noexcept {
 
 bool blocking_mutex::held() const noexcept {
     const std::lock_guard lock(state_->guard);
-    return !state_->leases.empty() && !state_->overdue();
+    const redlock::lock* const last = state_->last();
+    return last != nullptr && last->held();
 }
 
 time_point blocking_mutex::deadline() const noexcept {
     const std::lock_guard lock(state_->guard);
-    std::pair last(false, time_point::min());
-    for (const redlock::lock& one : state_->leases) {
-        last = std::max(last, std::pair(one.held(), one.deadline())); // a lost one does not count
-    }
-    return last.second;
+    const redlock::lock* const last = state_->last();
+    return last != nullptr ? last->deadline() : time_point::min();
 }
 
 std::chrono::nanoseconds blocking_mutex::remaining() const noexcept {
     const std::lock_guard lock(state_->guard);
-    std::chrono::nanoseconds longest = std::chrono::nanoseconds::zero();
-    for (const redlock::lock& one : state_->leases) {
-        longest = std::max(longest, one.remaining());
-    }
-    return longest;
+    const redlock::lock* const last = state_->last();
+    return last != nullptr ? last->remaining() : std::chrono::nanoseconds::zero();
 }
 
 std::uint64_t blocking_mutex::fencing_token() const {

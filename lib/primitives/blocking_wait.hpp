@@ -1,20 +1,17 @@
 // What the blocking locks have in common: a wait first for the threads of this process, then for
-// the masters, with one limit for both; and which failures are thrown.
+// the masters, with one limit for both.
 
 #pragma once
 
 #include <redlock/blocking.hpp>
-#include <redlock/diagnostics.hpp>
 #include <redlock/options.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <exception>
 #include <mutex>
 #include <optional>
 #include <stop_token>
-#include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
@@ -58,13 +55,5 @@ private:
     wait_for limit_;
     std::optional<clock::time_point> end_;
 };
-
-/// Whether the lock was acquired. Throws unless the reason is `condition::not_acquired`.
-inline bool is_acquired(const error_code& error, const diagnostics& why) {
-    if (error && error != condition::not_acquired) {
-        std::rethrow_exception(explained(error, why));
-    }
-    return !error;
-}
 
 }}} // namespace redlock::REDLOCK_ABI::detail

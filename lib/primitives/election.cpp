@@ -156,7 +156,7 @@ private:
     void ended(std::exception_ptr thrown) {
         if (returned_ && led_to_the_end_) {
             thrown = nullptr; // it has resigned, perhaps by a release
-        } else if (is_loss(thrown) && !led_to_the_end_) {
+        } else if (detail::code_of(thrown) == condition::lost && !led_to_the_end_) {
             if (!cancelled_) {
                 lead();
                 return;
@@ -165,19 +165,6 @@ private:
                 boost::system::system_error(asio::error::operation_aborted));
         }
         std::move(done_)(io_, std::move(thrown));
-    }
-
-    static bool is_loss(const std::exception_ptr& thrown) {
-        if (!thrown) {
-            return false;
-        }
-        try {
-            std::rethrow_exception(thrown);
-        } catch (const boost::system::system_error& error) {
-            return error.code() == condition::lost;
-        } catch (...) {
-            return false;
-        }
     }
 
     const detail::shared_manager manager_;

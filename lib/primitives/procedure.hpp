@@ -24,12 +24,27 @@
 #include <boost/asio/recycling_allocator.hpp>
 #include <boost/asio/require.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/system/system_error.hpp>
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
+
+/// The error code of what was thrown, if it has one.
+inline error_code code_of(const std::exception_ptr& thrown) {
+    try {
+        if (thrown) {
+            std::rethrow_exception(thrown);
+        }
+    } catch (const boost::system::system_error& error) {
+        return error.code();
+    } catch (...) { // NOLINT(bugprone-empty-catch): another exception
+    }
+    return {};
+}
 
 /// A caller's handler. While it waits, its executor does not run out of work.
 template <typename... Results>

@@ -95,7 +95,8 @@ private:
     void worked(std::exception_ptr thrown) {
         result_ = std::move(thrown);
         work_ = {};
-        if ((lost_ || !lock_.held()) && (!result_ || is_abort(result_))) {
+        if ((lost_ || !lock_.held())
+            && (!result_ || code_of(result_) == asio::error::operation_aborted)) {
             result_ = explained(errc::lost, lost_ ? why_ : diagnostics());
         }
         if (!lock_.valid()) { // the work has moved it away
@@ -110,16 +111,6 @@ private:
 
     // Always in a handler, so the caller's may be called inside.
     void finish(std::exception_ptr result) { std::move(done_).dispatch(std::move(result)); }
-
-    static bool is_abort(const std::exception_ptr& thrown) {
-        try {
-            std::rethrow_exception(thrown);
-        } catch (const boost::system::system_error& error) {
-            return error.code() == asio::error::operation_aborted;
-        } catch (...) {
-            return false;
-        }
-    }
 
     locked_work work_;
     caller<std::exception_ptr> done_;
