@@ -18,7 +18,7 @@ address parse_address(const std::string& text) {
     const auto refuse = [&parsed](const char* why) {
         return std::invalid_argument(fmt::format("master '{}': {}", to_string(parsed), why));
     };
-    if (parsed.transport != redlock::transport::tcp) {
+    if (parsed.tls || !parsed.path.empty()) {
         throw refuse("the floor speaks plain TCP only");
     }
     if (parsed.database != 0) {

@@ -30,7 +30,7 @@ redlock::config make_config(const std::vector<address>& masters, const load& wor
         endpoint.name = master.name;
     }
     // The servers were just started, or hold no lock: there is nothing to lose.
-    made.quarantine = redlock::quarantine::off;
+    made.quarantine = false;
     made.max_ttl = std::max(made.max_ttl, work.ttl);
     made.master_timeout = work.master_timeout;
     return made;
@@ -154,7 +154,7 @@ redlock_client::redlock_client(
       run_(std::make_unique<run_state>(run_state{io_, manager_, {}, outcome})) {
     run_->options.ttl = work.ttl;
     run_->options.wait = redlock::wait_for::none();
-    run_->options.renew = redlock::renewal::off;
+    run_->options.renew = false;
     run_->options.fencing = work.who == side::fenced;
     run_->scoped = work.who == side::scope;
     for (auto& resource : resource_names(work.in_flight)) {

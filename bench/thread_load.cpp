@@ -29,7 +29,7 @@ result run_threads(const std::vector<address>& masters, const load& work) {
     const auto resources = resource_names(work.in_flight);
     redlock::acquire_options options;
     options.ttl = work.ttl;
-    options.renew = redlock::renewal::off;
+    options.renew = false;
 
     result out;
     std::mutex guard; // of `out`

@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
         config.masters.assign(argv + 1, argv + argc);
         // Use this only if no client can have held a lock before these masters started, as in this
         // example's test, which starts them. In production leave it on.
-        config.quarantine = redlock::quarantine::off;
+        config.quarantine = false;
 
         redlock::blocking::manager manager(config);
         if (!manager.ready(std::chrono::seconds(10))) {

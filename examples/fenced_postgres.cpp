@@ -78,14 +78,14 @@ void by_token(redlock::lock_manager& a, redlock::lock_manager& b, database& data
     redlock::acquire_options options;
     options.fencing = true;
     options.ttl = 500ms;
-    options.renew = redlock::renewal::off; // as if the process stood still, and the renewal with it
+    options.renew = false; // as if the process stood still, and the renewal with it
     redlock::lock paused = a.async_acquire("reports/1", options, asio::use_future).get();
     const std::uint64_t old_token = paused.fencing_token();
     save(data, old_token, "begun by A");
     std::cout << "A has written with token " << old_token << ", and is paused" << std::endl;
     paused.async_wait_lost(asio::use_future).get();
 
-    options.renew = redlock::renewal::automatic;
+    options.renew = true;
     redlock::lock held = b.async_acquire("reports/1", options, asio::use_future).get();
     const std::uint64_t new_token = held.fencing_token();
     save(data, new_token, "written by B");
@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
         config.max_ttl = 5s;
         // Use this only if no client can have held a lock before these masters started, as in this
         // example's test, which starts them. In production leave it on.
-        config.quarantine = redlock::quarantine::off;
+        config.quarantine = false;
 
         asio::io_context io;
         redlock::lock_manager a(io.get_executor(), config);

@@ -90,19 +90,20 @@ private:
 
 // In life the two managers are in two processes.
 void two_owners(redlock::lock_manager& a, redlock::lock_manager& b, data_server& data) {
-    const redlock::fenced_set report("reports/daily");
+    const std::string key = "reports/daily";
+    const redlock::fenced_set report(key);
 
     redlock::acquire_options options;
     options.fencing = true;
     options.ttl = 500ms;
-    options.renew = redlock::renewal::off; // as if the process stood still, and the renewal with it
+    options.renew = false; // as if the process stood still, and the renewal with it
     redlock::lock paused = a.async_acquire("reports/daily", options, asio::use_future).get();
     const std::uint64_t old_token = paused.fencing_token();
     data.save(report, old_token, "begun by A");
     std::cout << "A has written with token " << old_token << ", and is paused" << std::endl;
     paused.async_wait_lost(asio::use_future).get();
 
-    options.renew = redlock::renewal::automatic;
+    options.renew = true;
     redlock::lock held = b.async_acquire("reports/daily", options, asio::use_future).get();
     const std::uint64_t new_token = held.fencing_token();
     data.save(report, new_token, "written by B");
@@ -116,7 +117,7 @@ void two_owners(redlock::lock_manager& a, redlock::lock_manager& b, data_server&
         std::cout << "A was refused: " << refused.what() << std::endl;
     }
     data.save(report, new_token, "finished by B"); // the holder writes as often as it likes
-    std::cout << "the report is " << data.load(report.key()) << std::endl;
+    std::cout << "the report is " << data.load(key) << std::endl;
     held.async_release(asio::use_future).get();
 }
 
@@ -133,7 +134,7 @@ int main(int argc, char** argv) {
         config.max_ttl = 5s;
         // Use this only if no client can have held a lock before these masters started, as in this
         // example's test, which starts them. In production leave it on.
-        config.quarantine = redlock::quarantine::off;
+        config.quarantine = false;
 
         asio::io_context io;
         redlock::lock_manager a(io.get_executor(), config);

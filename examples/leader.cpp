@@ -54,7 +54,7 @@ asio::awaitable<void> look_on(redlock::lock_manager& manager) {
         if (error) {
             co_return;
         }
-        leader = now.leader;
+        leader = now.owner_digest;
         std::cout << "seen: " << (leader.empty() ? "nobody" : leader) << '\n';
     }
 }

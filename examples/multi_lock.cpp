@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
         config.masters.assign(argv + 1, argv + argc);
         // Use this only if no client can have held a lock before these masters started, as in this
         // example's test, which starts them. In production leave it on.
-        config.quarantine = redlock::quarantine::off;
+        config.quarantine = false;
 
         asio::io_context io;
         redlock::lock_manager manager(io.get_executor(), config);

@@ -19,7 +19,7 @@ CORE_FOLDERS = ('base', 'bytes', 'masters', 'locks', 'waiting', 'engine')
 PLAIN_PUBLIC = {
     f'redlock/{stem}.hpp'
     for stem in (
-        'version', 'clock', 'errc', 'outcome', 'options', 'diagnostics', 'logger', 'metrics',
+        'version', 'clock', 'errc', 'outcome', 'options', 'diagnostics', 'logger', 'metrics', 'names',
         'protocol', 'placement',
     )
 }

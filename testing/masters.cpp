@@ -1,3 +1,4 @@
+#include "disrupted_master.hpp"
 #include "process/master_process.hpp"
 
 #include <redlock/testing.hpp>
@@ -7,9 +8,27 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace testing {
 
-struct master::state {
-    process::master_process server;
-    bool by_socket;
+struct real_master::child final : server {
+    child(process::master_options options, bool by_socket)
+        : process(std::move(options), process::master_process::no_wait()),
+          is_by_socket(by_socket) {}
+
+    void kill() override { process.kill(); }
+    void restart(bool keeps_data) override {
+        keeps_data ? process.restart() : process.restart_empty();
+    }
+    void hang() override { process.hang(); }
+    void resume() override { process.resume(); }
+    void cut() override {
+        command({"CLIENT", "KILL", "TYPE", "normal"});
+        command({"CLIENT", "KILL", "TYPE", "pubsub"});
+    }
+    std::string command(const std::vector<std::string>& words) override {
+        return process.command(words);
+    }
+
+    process::master_process process;
+    const bool is_by_socket;
 };
 
 namespace {
@@ -27,40 +46,24 @@ process::master_options to_process_options(const master_options& given) {
 
 } // namespace
 
-master::master(std::unique_ptr<state> made) noexcept : state_(std::move(made)) {}
-master::master(master&&) noexcept = default;
-master::~master() = default;
-
-std::string master::url() const {
-    return state_->by_socket ? state_->server.unix_url() : state_->server.url();
-}
-
-bool master::running() {
-    return state_->server.running();
-}
-
-void master::kill() noexcept {
-    state_->server.kill();
+void master::kill() {
+    server_->kill();
 }
 
 void master::restart() {
-    state_->server.restart();
+    server_->restart(true);
 }
 
 void master::restart_empty() {
-    state_->server.restart_empty();
+    server_->restart(false);
 }
 
 void master::hang() {
-    state_->server.hang();
+    server_->hang();
 }
 
 void master::resume() {
-    state_->server.resume();
-}
-
-void master::pause(std::chrono::milliseconds span) {
-    command({"CLIENT", "PAUSE", std::to_string(span.count()), "ALL"});
+    server_->resume();
 }
 
 void master::flush() {
@@ -68,38 +71,54 @@ void master::flush() {
 }
 
 void master::cut() {
-    command({"CLIENT", "KILL", "TYPE", "normal"});
-    command({"CLIENT", "KILL", "TYPE", "pubsub"});
-}
-
-void master::declare_new(std::string_view key_prefix) {
-    state_->server.declare_new(std::string(key_prefix));
+    server_->cut();
 }
 
 std::string master::command(const std::vector<std::string>& words) const {
-    return state_->server.command(words);
+    return server_->command(words);
 }
 
-std::string master::log() const {
-    return state_->server.log();
+real_master::real_master(std::shared_ptr<child> started) noexcept : master(std::move(started)) {}
+
+real_master::child& real_master::started() const {
+    return static_cast<child&>(*server_);
+}
+
+std::string real_master::url() const {
+    return started().is_by_socket ? started().process.unix_url() : started().process.url();
+}
+
+bool real_master::running() const {
+    return started().process.running();
+}
+
+void real_master::pause(std::chrono::milliseconds span) {
+    command({"CLIENT", "PAUSE", std::to_string(span.count()), "ALL"});
+}
+
+void real_master::declare_new(std::string_view key_prefix) {
+    started().process.declare_new(std::string(key_prefix));
+}
+
+std::string real_master::log() const {
+    return started().process.log();
 }
 
 masters::masters(std::size_t count, const master_options& options) : password_(options.password) {
     const process::master_options each = to_process_options(options);
     all_.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
-        all_.push_back(master(std::make_unique<master::state>(master::state{
-            process::master_process(each, process::master_process::no_wait()),
-            options.unix_socket})));
+        all_.push_back(
+            real_master(std::make_shared<real_master::child>(each, options.unix_socket)));
     }
-    for (master& one : all_) {
-        one.state_->server.wait_until_ready();
+    for (const real_master& one : all_) {
+        one.started().process.wait_until_ready();
     }
 }
 
 std::vector<std::string> masters::urls() const {
     std::vector<std::string> result;
-    for (const master& one : all_) {
+    for (const real_master& one : all_) {
         result.push_back(one.url());
     }
     return result;
@@ -107,11 +126,11 @@ std::vector<std::string> masters::urls() const {
 
 config masters::make_config() const {
     config made;
-    for (const master& one : all_) {
+    for (const real_master& one : all_) {
         made.masters.emplace_back(one.url());
     }
     made.password = password_;
-    made.quarantine = quarantine::off;
+    made.quarantine = false;
     made.master_timeout = std::chrono::seconds(2);
     made.connect_timeout = std::chrono::seconds(5);
     made.reconnect_delay_min = std::chrono::milliseconds(10);

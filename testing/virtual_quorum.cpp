@@ -1,3 +1,4 @@
+#include "disrupted_master.hpp"
 #include "primitives/virtual_thread.hpp"
 #include "virtual_world.hpp"
 
@@ -43,43 +44,34 @@ private:
 
 } // namespace
 
-void virtual_master::kill() {
-    quorum_->world_->kill(*quorum_->world_->masters[index_]);
-}
+struct virtual_master::in_memory final : server {
+    in_memory(virtual_world& all, std::size_t number) noexcept : world(all), index(number) {}
 
-void virtual_master::restart() {
-    quorum_->world_->restart(index_, true);
-}
+    void kill() override { world.kill(there()); }
+    void restart(bool keeps_data) override { world.restart(index, keeps_data); }
+    void hang() override { there().hung = true; }
+    void resume() override {
+        there().hung = false;
+        world.each_connection(there(), [](listener& one) { one.read(); });
+    }
+    void cut() override {
+        world.each_connection(there(), [](listener& one) { one.cut(); });
+    }
+    std::string command(const std::vector<std::string>& words) override {
+        return world.command(there(), words);
+    }
 
-void virtual_master::restart_empty() {
-    quorum_->world_->restart(index_, false);
-}
+    memory_master& there() const { return *world.masters.at(index); }
 
-void virtual_master::hang() {
-    quorum_->world_->masters[index_]->hung = true;
-}
+    virtual_world& world;
+    const std::size_t index;
+};
 
-void virtual_master::resume() {
-    memory_master& there = *quorum_->world_->masters[index_];
-    there.hung = false;
-    quorum_->world_->each_connection(there, [](listener& one) { one.read(); });
-}
+virtual_master::virtual_master(std::shared_ptr<in_memory> there) noexcept
+    : master(std::move(there)) {}
 
 void virtual_master::answer_after(std::chrono::nanoseconds span) {
-    quorum_->world_->masters[index_]->round_trip = span;
-}
-
-void virtual_master::flush() {
-    command({"FLUSHALL"});
-}
-
-void virtual_master::cut() {
-    quorum_->world_->each_connection(
-        *quorum_->world_->masters[index_], [](listener& one) { one.cut(); });
-}
-
-std::string virtual_master::command(const std::vector<std::string>& words) {
-    return quorum_->world_->command(*quorum_->world_->masters[index_], words);
+    static_cast<in_memory&>(*server_).there().round_trip = span;
 }
 
 virtual_quorum::virtual_quorum(std::size_t masters, config settings)
@@ -114,8 +106,9 @@ std::size_t virtual_quorum::size() const noexcept {
 }
 
 virtual_master virtual_quorum::master(std::size_t index) {
-    static_cast<void>(world_->masters.at(index));
-    return {*this, index};
+    const auto there = std::make_shared<virtual_master::in_memory>(*world_, index);
+    static_cast<void>(there->there()); // throws if there is none
+    return virtual_master(there);
 }
 
 time_point virtual_quorum::now() const noexcept {

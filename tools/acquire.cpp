@@ -57,7 +57,7 @@ int refused(
 int acquire(const acquire_wishes& mine, const settings& common) {
     redlock::config configuration = config_of(common);
     auto wanted = options_of(mine.lock, redlock::wait_for::forever(), configuration);
-    wanted.renew = redlock::renewal::off;
+    wanted.renew = false;
     session now(std::move(configuration));
     wanted.wait = now.settle_for(wanted.wait);
     std::optional<patience> patient(std::in_place, now, mine.lock.resource, wanted);
@@ -154,7 +154,7 @@ constexpr milliseconds brief_ttl{2'000};
 int extend(const acquire_wishes& mine, const settings& common) {
     redlock::config configuration = config_of(common);
     auto wanted = options_of(mine.lock, redlock::wait_for::none(), configuration);
-    wanted.renew = redlock::renewal::off;
+    wanted.renew = false;
     session now(std::move(configuration));
     redlock::diagnostics why;
     try {
@@ -188,7 +188,7 @@ int release(const acquire_wishes& mine, const settings& common) {
     brief.lock.ttl =
         configuration.max_ttl.count() != 0 ? std::min(configuration.max_ttl, brief_ttl) : brief_ttl;
     auto wanted = options_of(brief.lock, redlock::wait_for::none(), configuration);
-    wanted.renew = redlock::renewal::off;
+    wanted.renew = false;
     session now(std::move(configuration));
     redlock::diagnostics why;
     try {

@@ -45,7 +45,7 @@ std::string percent_encoded(std::string_view text) {
 }
 
 std::string benched_url(const redlock::endpoint& master, const redlock::config& how) {
-    if (master.transport != redlock::transport::tcp || master.database != 0) {
+    if (master.tls || !master.path.empty() || master.database != 0) {
         throw failure(
             exit_code::configuration,
             fmt::format(

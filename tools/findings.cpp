@@ -20,8 +20,8 @@ constexpr int oldest_tested = 7;
 constexpr std::chrono::hours certificate_soon{14 * 24};
 
 bool is_local(const redlock::endpoint& where) {
-    return where.transport == redlock::transport::unix_socket || where.host == "localhost"
-           || where.host == "::1" || where.host.starts_with("127.");
+    return !where.path.empty() || where.host == "localhost" || where.host == "::1"
+           || where.host.starts_with("127.");
 }
 
 milliseconds quarantine_of(const redlock::config& how) {
@@ -297,7 +297,7 @@ private:
     }
 
     void transport() {
-        if (where_.transport == redlock::transport::tls) {
+        if (where_.tls) {
             if (!how_.tls.verify) {
                 add(severity::warning,
                     "tls",

@@ -17,7 +17,7 @@ namespace {
 
 // Whether a server replies to a PING without TLS. No password is sent.
 bool replies_without_tls(redlock::endpoint where, redlock::config how) {
-    where.transport = redlock::transport::tcp;
+    where.tls = false;
     where.password = how.password = how.password_file = {};
     where.database = 0;
     try {
@@ -124,7 +124,7 @@ std::vector<std::size_t>
 masters_without_tls(const redlock::config& how, const std::vector<std::size_t>& unreachable) {
     std::vector<std::pair<std::size_t, std::future<bool>>> all;
     for (const std::size_t i : unreachable) {
-        if (how.masters[i].transport == redlock::transport::tls) {
+        if (how.masters[i].tls) {
             all.emplace_back(
                 i, std::async(std::launch::async, replies_without_tls, how.masters[i], how));
         }

@@ -195,7 +195,7 @@ public:
             how.masters.emplace_back(one.url());
         }
         how.key_prefix = key_prefix;
-        how.quarantine = redlock::quarantine::off; // they are new
+        how.quarantine = false; // they are new
         redlock::lock_manager first(io_, how);
         first.async_run(asio::detached);
         while (!ended() && first.get_health().admitted < servers_.size()) {

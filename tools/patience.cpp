@@ -212,7 +212,7 @@ void patience::tell_masters(const redlock::health& health) {
         }
         const redlock::endpoint& where = now_.how().masters[i];
         const redlock::master_state state = health.masters[i].state;
-        if (probes && where.transport == redlock::transport::tls
+        if (probes && where.tls
             && (state == redlock::master_state::connecting
                 || state == redlock::master_state::down)) {
             const auto& mine = probes_.emplace_back(std::make_shared<probe>(now_.io));

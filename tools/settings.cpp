@@ -218,7 +218,7 @@ redlock::config config_of(const settings& given) {
     out.clock_offset_bound = given.clock_offset_bound;
     out.connect_timeout = given.connect_timeout;
     out.master_timeout = given.master_timeout;
-    out.quarantine = given.no_quarantine ? redlock::quarantine::off : redlock::quarantine::on;
+    out.quarantine = !given.no_quarantine;
     out.username = given.username;
     out.password = given.password_file.empty() ? given.password : password_of(given.password_file);
     std::error_code unknown;
@@ -276,7 +276,7 @@ options_of(const lock_wishes& wishes, redlock::wait_for usual, const redlock::co
                                      : usual;
     out.fencing = wishes.fencing;
     out.transferable = true; // the token is printed, or in the environment of the command
-    out.order = wishes.fifo ? redlock::fairness::fifo : redlock::fairness::none;
+    out.fifo = wishes.fifo;
     require(redlock::detail::check(out, config), exit_code::configuration);
     return out;
 }

@@ -80,7 +80,7 @@ void show_acquire() {
     here.client("client A", got.lock);
     redlock::acquire_options options;
     options.ttl = 240ms;
-    options.renew = redlock::renewal::off;
+    options.renew = false;
     const double asked = here.ms();
     acquire(here, here.quorum.manager(), options, got);
     std::optional<redlock::time_point> deadline;
@@ -243,7 +243,7 @@ void show_fenced() {
     redlock::acquire_options options;
     options.ttl = 120ms;
     options.fencing = true;
-    options.renew = redlock::renewal::off; // as of a process that is paused and renews nothing
+    options.renew = false; // as of a process that is paused and renews nothing
     const double asked = here.ms();
     acquire(here, here.quorum.manager(), options, a);
     std::uint64_t token_a = 0;
@@ -264,7 +264,7 @@ void show_fenced() {
     require(a.lock.held(), "A looks: it holds the lock");
     const double looked = here.ms();
     redlock::acquire_options waiting = options;
-    waiting.renew = redlock::renewal::automatic;
+    waiting.renew = true;
     acquire(here, other, waiting, b);
     here.advance(160ms, watch);
     require(b.lock.held() && token_b > token_a, "B holds it, with a larger token");

@@ -53,7 +53,7 @@ asio::awaitable<void> run(redlock::lock_manager& manager, store& data, redlock::
     options.ttl = 2s;
     options.stop_margin = 500ms;
     options.wait = wait;
-    options.order = redlock::fairness::fifo;
+    options.fifo = true;
     options.fencing = true;
     const redlock::locked_work work = [&data](redlock::lock& lock) {
         return make_report(lock, data);

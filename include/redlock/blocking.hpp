@@ -109,7 +109,6 @@ public:
     /// Starts the thread and runs the manager on it, which connects in the background.
     /// \throws std::invalid_argument if the configuration is invalid, as `lock_manager` does.
     explicit manager(config configuration);
-    manager& operator=(const manager&) = delete;
     /// Closes the manager, waits until all operations on its executor have completed, and joins the
     /// thread. Held locks are lost; those whose holders let go of them during the shutdown are
     /// released (see `lock_manager::async_close`). Must not be called on the manager's thread, or
@@ -228,12 +227,12 @@ private:
     wait(const std::function<bool(moment)>& over, time_limit limit, const cancellation& cancel);
 
     std::shared_ptr<impl> impl_;
-    bool owner_ = true;
+    const bool owner_ = true;
 };
 
 /// A lock that `manager::acquire` has acquired. Move-only. While it lives and renewal is on, the
-/// library extends the lease. The destructor releases the lock, as `release` does; a failure to do
-/// so is ignored.
+/// library extends the lease. The destructor and an assignment release the lock, as `release` does;
+/// a failure to do so is ignored.
 ///
 /// Errors are thrown as in `redlock::blocking`. On an empty lock (default-constructed or moved
 /// from) all functions but `held` and `lost` throw `std::logic_error`.
@@ -244,12 +243,7 @@ private:
 class [[nodiscard]] lock {
 public:
     /// Constructs an empty lock.
-    lock() noexcept;
-    /// Move constructor. Leaves `other` empty.
-    lock(lock&& other) noexcept;
-    /// Move assignment. Releases the lock that this object held before.
-    lock& operator=(lock&& other) noexcept;
-    ~lock();
+    lock() noexcept = default;
 
     /// Extends the lease to `ttl` from now on; never shortens it. See `lock::async_extend`.
     /// \param ttl the new lease. Range: more than the clock drift, up to `health::max_ttl`.
@@ -280,10 +274,11 @@ public:
 private:
     friend class manager;
     struct state;
+    struct releaser {
+        void operator()(state* mine) const noexcept;
+    };
 
-    explicit lock(std::unique_ptr<state> made) noexcept;
-
-    std::unique_ptr<state> state_;
+    std::unique_ptr<state, releaser> state_;
 };
 
 } // namespace blocking

@@ -18,17 +18,14 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// Transport of the connection to a master.
-enum class transport : std::uint8_t { tcp, tls, unix_socket };
-
 /// Address and credentials of one master. Construct it from a URL, or set the members.
 struct endpoint {
-    redlock::transport transport = transport::tcp; ///< transport of the connection
-    /// Host name or IP address, at most 255 characters; unused for Unix sockets.
+    /// Host name or IP address, at most 255 characters; unused with a `path`.
     std::string host;
-    /// TCP port, 1 to 65535; unused for Unix sockets.
+    /// TCP port, 1 to 65535; unused with a `path`.
     std::uint16_t port = 6379;
-    std::string path;     ///< absolute path of the Unix socket
+    bool tls = false;     ///< whether the connection is encrypted; not with a `path`
+    std::string path;     ///< absolute path of a Unix socket; empty: TCP
     std::string username; ///< ACL user; empty: the default user
     std::string password; ///< password; empty: AUTH is not sent
     /// Database number. Range: 0 to 65535; a server has 16 databases unless configured otherwise.
@@ -79,21 +76,6 @@ struct tls_options {
     std::string server_name;
 };
 
-/// Policy for masters that may have lost their data: whether they vote before every lease that they
-/// may have lost has expired.
-enum class quarantine : std::uint8_t {
-    /// Such a master does not vote during its quarantine. This is the "delayed restart" of the
-    /// Redis page. The quarantine starts with the first contact of this quorum with the server,
-    /// with each restart, and with each other possible loss of data. A new quorum therefore grants
-    /// its first lock after slightly more than its `max_ttl`.
-    on,
-    /// Masters vote at once. Use it only for masters that are known to be new, as in tests.
-    /// Otherwise it is unsafe: if a master restarts while a lock is held, a second holder may get
-    /// the lock. `health` and the log report this setting. What the client would have asked for is
-    /// recorded, and counts from the first client on that has a quarantine.
-    off,
-};
-
 /// Configuration of a manager; one per process and quorum. All members except `masters` have
 /// defaults. All processes that lock the same resources must use the same `masters` and
 /// `key_prefix`. The `protocol` may differ.
@@ -113,7 +95,8 @@ struct config {
     /// Empty: the name of the resource is the key of the lock, to share locks with other Redlock
     /// clients. In this case do not use these names for resources:
     /// - `:epoch`
-    /// - `{...}` followed by `:fence`, by `:queue` or `:queue:until` (`fairness::fifo`), or by
+    /// - `{...}` followed by `:fence`, by `:queue` or `:queue:until` (`acquire_options::fifo`), or
+    /// by
     ///   `:readers` or `:intent` (`lock_mode`)
     /// - `{...}` followed by `:slot:` and a number, with or without `:fence` (slots)
     std::string key_prefix = "redlock:";
@@ -144,8 +127,17 @@ struct config {
     /// every value that the other masters have counted. Range: 0 to 1 h. Default: 1 s.
     std::chrono::milliseconds clock_offset_bound{1'000};
 
-    /// Whether a restarted master waits for the end of its quarantine before it votes. Default: on.
-    redlock::quarantine quarantine = quarantine::on;
+    /// Whether a master that may have lost its data waits before it votes, until every lease that
+    /// it may have lost has expired: the "delayed restart" of the Redis page. The quarantine starts
+    /// with the first contact of this quorum with the server, with each restart, and with each
+    /// other possible loss of data. A new quorum therefore grants its first lock after slightly
+    /// more than its `max_ttl`. Default: true.
+    ///
+    /// false: masters vote at once. Use it only for masters that are known to be new, as in tests.
+    /// Otherwise it is unsafe: if a master restarts while a lock is held, a second holder may get
+    /// the lock. `health` and the log report this setting. What the client would have asked for is
+    /// recorded, and counts from the first client on that has a quarantine.
+    bool quarantine = true;
 
     /// Timeout for connecting to a master, from name resolution to the end of the handshake. Range:
     /// 1 ms to 1 h. Default: 2 s.
@@ -176,7 +168,7 @@ struct config {
     /// Maximum duration of a series of local handoffs, counted from the first one. In a local
     /// handoff the lease of a released lock passes to the next waiter of this process without a
     /// round trip to the masters. At least half of the waiter's ttl is left then; with
-    /// `renewal::off` all of it, except for the clock drift and a twentieth. After this time, or
+    /// `renew` off all of it, except for the clock drift and a twentieth. After this time, or
     /// after eight round trips if they take longer, waiters of other processes get a chance. Range:
     /// 0 to 1 h. Default: 1 ms. 0 disables local handoff.
     std::chrono::milliseconds local_handoff_time{1};
@@ -244,7 +236,7 @@ void validate(const config& config);
 void validate(const acquire_options& options, const config& config);
 
 /// Returns sentences about a valid configuration that is probably a mistake: an even number of
-/// masters, TLS settings without a `rediss://` master, `quarantine::off`, or a large
+/// masters, TLS settings without a `rediss://` master, no `quarantine`, or a large
 /// `master_timeout`. The manager logs them when it runs. Thread-safe.
 std::vector<std::string> warnings(const config& config);
 

@@ -28,8 +28,10 @@ enum class vote : std::uint8_t {
     duplicate,      ///< the same server as another configured master; counts once
 };
 
-/// Returns the name of the enumerator. The text has static lifetime.
-std::string_view to_string(vote) noexcept;
+template <>
+inline constexpr std::string_view detail::names<vote> =
+    "pending granted held owned_by_other absent unreachable timed_out error "
+    "quarantined duplicate";
 
 /// The vote of one master, or what a query found there.
 struct master_vote {

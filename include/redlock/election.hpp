@@ -14,7 +14,6 @@
 
 #include <chrono>
 #include <exception>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -36,25 +35,15 @@ struct election_options {
     /// Maximum total length of a term. After it the term is lost with
     /// `loss_reason::max_hold_reached`. Default: 0, unlimited.
     std::chrono::milliseconds max_hold{0};
-    /// Whether candidates are elected in the order of their arrival. Default: none.
-    fairness order{fairness::none};
+    /// Whether candidates are elected in the order of their arrival: see `acquire_options::fifo`.
+    /// Default: false.
+    bool fifo{false};
     /// Maximum interval between two queries of an observer. A notification of a change starts a
     /// query earlier. Range: 10 ms or more; smaller values are raised to 10 ms. Default: 1 s.
     std::chrono::milliseconds poll{1'000};
 };
 
 static_assert(std::is_trivially_destructible_v<election_options>);
-
-/// Status of an election as seen by an observer. It may be out of date when it arrives.
-struct leader_status {
-    /// `held`: there is a leader. `free`: there is no leader. `undecided`: unknown, for example
-    /// during a change or without a majority of the masters.
-    lock_state state = lock_state::undecided;
-    /// Identifies the leader: the `lock::owner_digest` of its lock. Empty without a leader.
-    std::string leader;
-    /// Remaining time of the leader's lease if it is not renewed.
-    std::optional<std::chrono::milliseconds> time_left;
-};
 
 /// One election among all processes that use the same name and masters. This object is a value, not
 /// a candidate, and can be used for several operations at once.
@@ -83,9 +72,6 @@ struct leader_status {
 /// `blocking::manager::call`.
 class election {
 public:
-    /// The executor type of the manager.
-    using executor_type = boost::asio::any_io_executor;
-
     /// Constructs an election. Does no I/O.
     /// \param manager the manager to use
     /// \param name the name of the lock that the election uses. Range: 1 to `resource_name_max`
@@ -93,11 +79,6 @@ public:
     /// \param options see `election_options`
     /// \throws std::invalid_argument if the name or an option is out of range
     election(lock_manager& manager, std::string name, election_options options = {});
-
-    /// Returns the name of the election.
-    const std::string& name() const noexcept { return name_; }
-    /// Returns the executor of the manager.
-    executor_type get_executor() const noexcept { return manager_.get_executor(); }
 
     /// Waits until this process leads.
     /// \par Completion signature
@@ -145,20 +126,21 @@ public:
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_lead_always(locked_work work, CompletionToken&& token = {}) {
         return detail::initiate<void(std::exception_ptr), &election::start_lead_always>(
-            get_executor(), std::forward<CompletionToken>(token), *this, std::move(work));
+            manager_.get_executor(), std::forward<CompletionToken>(token), *this, std::move(work));
     }
 
-    /// Queries the masters for the current leader. Use it for people and monitoring only: never
-    /// use it to decide whether a process may act as the leader.
+    /// Queries the masters for the current leader: `lock_status::owner_digest` is the
+    /// `lock::owner_digest` of its lock. Use it for people and monitoring only: never use it to
+    /// decide whether a process may act as the leader.
     /// \par Completion signature
-    /// `void(error_code, leader_status)`
+    /// `void(error_code, lock_status)`
     /// \par Errors
     /// `errc::not_running`, `errc::closed`, `errc::invalid_argument`.
     /// \par Cancellation
     /// Terminal, partial and total: ends the wait with `operation_aborted`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_observe(CompletionToken&& token = {}) {
-        return observe(std::nullopt, std::forward<CompletionToken>(token));
+        return manager_.async_query(name_, std::forward<CompletionToken>(token));
     }
 
     /// Waits until the leader is not `seen` any more: another candidate leads, or none. Completes
@@ -166,32 +148,24 @@ public:
     ///
     /// Retries when the leader resigns (with `release_notifications`), and after `poll` at the
     /// latest. Leaders that came and went in between are not reported.
-    /// \param seen a previous `leader_status::leader`; empty if there was no leader
+    /// \param seen a previous `lock_status::owner_digest`; empty if there was no leader
     /// \par Completion signature
-    /// `void(error_code, leader_status)`
+    /// `void(error_code, lock_status)`
     /// \par Errors
     /// As `async_observe`.
     /// \par Cancellation
     /// As `async_observe`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_wait_change(std::string seen, CompletionToken&& token = {}) {
-        return observe(std::optional(std::move(seen)), std::forward<CompletionToken>(token));
+        return detail::initiate<void(error_code, lock_status), &election::start_wait_change>(
+            manager_.get_executor(), std::forward<CompletionToken>(token), *this, std::move(seen));
     }
 
 private:
-    static void start_observe(
-        election,
-        std::optional<std::string>,
-        boost::asio::any_completion_handler<void(error_code, leader_status)>);
-
+    static void start_wait_change(
+        election, std::string, boost::asio::any_completion_handler<void(error_code, lock_status)>);
     static void start_lead_always(
         election, locked_work, boost::asio::any_completion_handler<void(std::exception_ptr)>);
-
-    template <typename CompletionToken>
-    auto observe(std::optional<std::string> seen, CompletionToken&& token) {
-        return detail::initiate<void(error_code, leader_status), &election::start_observe>(
-            get_executor(), std::forward<CompletionToken>(token), *this, std::move(seen));
-    }
 
     detail::shared_manager manager_;
     std::string name_;

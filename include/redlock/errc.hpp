@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <redlock/version.hpp>
+#include <redlock/names.hpp>
 
 #include <string_view>
 
@@ -45,8 +45,12 @@ enum class errc : int {
     conflicting_change,
 };
 
-/// Returns the name of the enumerator. The text has static lifetime.
-std::string_view to_string(errc) noexcept;
+// No enumerator is 0.
+template <>
+inline constexpr std::string_view detail::names<errc> =
+    "success contended no_quorum validity_exhausted wait_timed_out lost released "
+    "closed not_running invalid_argument stale_token would_deadlock "
+    "conflicting_change";
 
 /// Groups of errors for the decisions of a caller: `if (ec == condition::unavailable)`. No error
 /// belongs to more than one.

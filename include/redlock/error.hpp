@@ -18,18 +18,13 @@ using error_code = boost::system::error_code;
 /// Returns the category of `errc`, named "redlock". Thread-safe.
 const boost::system::error_category& error_category() noexcept;
 
-/// Returns the category of `condition`, named "redlock.condition". Thread-safe.
-const boost::system::error_category& condition_category() noexcept;
-
 /// Converts `error` to an error code. Enables `error_code ec = errc::contended;`.
 inline error_code make_error_code(errc error) noexcept {
     return {static_cast<int>(error), error_category()};
 }
 
 /// Converts `what` to an error condition. Enables `ec == condition::not_acquired`.
-inline boost::system::error_condition make_error_condition(condition what) noexcept {
-    return {static_cast<int>(what), condition_category()};
-}
+boost::system::error_condition make_error_condition(condition what) noexcept;
 
 }} // namespace redlock::REDLOCK_ABI
 

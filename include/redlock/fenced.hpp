@@ -33,13 +33,12 @@ inline constexpr std::uint64_t fencing_token_max = (std::uint64_t{1} << 53U) - 1
 /// "stale fencing token 17: the resource has seen 23".
 class stale_token_error : public boost::system::system_error {
 public:
-    /// Constructs an exception for a resource that does not report the token it has seen (an
-    /// `UPDATE` that found no row).
-    explicit stale_token_error(std::uint64_t token);
-    /// Constructs an exception with both tokens.
+    /// Constructs an exception.
     /// \param token the refused token
-    /// \param highest the largest token that the resource has seen
-    stale_token_error(std::uint64_t token, std::uint64_t highest);
+    /// \param highest the largest token that the resource has seen; empty if it does not report it
+    ///   (an `UPDATE` that found no row)
+    explicit stale_token_error(
+        std::uint64_t token, std::optional<std::uint64_t> highest = std::nullopt);
 
     /// Returns the refused token.
     std::uint64_t token() const noexcept { return token_; }
@@ -50,8 +49,6 @@ public:
     const char* what() const noexcept override { return text_->c_str(); }
 
 private:
-    stale_token_error(std::uint64_t token, std::optional<std::uint64_t> highest, std::string text);
-
     std::uint64_t token_;
     std::optional<std::uint64_t> highest_;
     // Shared: copying an exception must not throw.
@@ -72,8 +69,6 @@ public:
     /// \param highest the largest token seen before, for example read from storage; 0 if none
     /// \throws std::invalid_argument if `highest` is above `fencing_token_max`.
     explicit fence_guard(std::uint64_t highest = 0);
-    fence_guard(const fence_guard&) = delete;
-    fence_guard& operator=(const fence_guard&) = delete;
 
     /// Admits a token that is not smaller than the largest one seen, and remembers it. An equal
     /// token belongs to the same holder.
@@ -156,20 +151,6 @@ private:
 
 // --- Redis --------------------------------------------------------------------------------------
 
-/// The key in which a resource in Redis remembers the largest token it has seen: in decimal,
-/// without an expiry. It protects every key that is written by a script that checks it, so all keys
-/// guarded by one lock should share one fence. It is not the counter of the lock: that one is on
-/// the masters, this one is next to the data.
-struct fence_key {
-    std::string name; ///< name of the fence key; any bytes, not empty
-
-    /// Returns a fence for one key, in the same slot of a cluster: `{account:7}:highest-token` for
-    /// `account:7`, and `{user:1}:cart:highest-token` for `{user:1}:cart`.
-    /// \throws std::invalid_argument if no such name exists: the key is empty, or has a `}` but no
-    ///   hash tag. In this case choose a name for the fence.
-    static fence_key for_key(std::string_view key);
-};
-
 /// The reply of a fenced script, independent of the client library: its first two integers.
 struct fenced_reply {
     std::int64_t accepted = 0; ///< 1 if it was written, 0 if it was refused
@@ -210,7 +191,14 @@ extern const std::string_view fence_check;
 /// redlock::fenced_reply{.accepted = first, .highest = second}.require(*lock.fencing_token());
 /// \endcode
 /// Like SET, it replaces a value of another type, and removes the expiry of the key if no ttl is
-/// given. For invalid tokens and fences see `fence_check`. A ttl that is not a positive integer of
+/// given.
+///
+/// The *fence* is the key in which the resource remembers the largest token it has seen: in
+/// decimal, without an expiry. It protects every key that is written by a script that checks it, so
+/// all keys guarded by one lock should share one fence. It is not the counter of the lock: that one
+/// is on the masters, this one is next to the data.
+///
+/// For invalid tokens and fences see `fence_check`. A ttl that is not a positive integer of
 /// milliseconds is an error that begins with `FENCE`. If the SET itself fails (out of memory), the
 /// token is remembered nevertheless, because it was valid.
 ///
@@ -224,13 +212,15 @@ public:
     /// The SHA-1 of `script` in hexadecimal, for EVALSHA.
     static const std::string_view sha1;
 
-    /// Constructs the command for one key with its own fence, `fence_key::for_key(key)`.
-    /// \throws std::invalid_argument if no fence can be named after the key.
-    explicit fenced_set(std::string key);
-    /// Constructs the command for one of several keys that share a fence. In a cluster all must be
-    /// in one slot.
-    /// \throws std::invalid_argument if key and fence have the same name.
-    fenced_set(std::string key, fence_key fence);
+    /// Constructs the command for one key.
+    /// \param key the key of the value
+    /// \param fence the key of the fence: any bytes. Several keys may share it; in a cluster all
+    ///   must be in one slot. Empty: a fence for this key alone, in the same slot:
+    ///   `{account:7}:highest-token` for `account:7`, and `{user:1}:cart:highest-token` for
+    ///   `{user:1}:cart`.
+    /// \throws std::invalid_argument if key and fence have the same name, or if none can be made of
+    ///   the key: it is empty, or has a `}` but no hash tag.
+    explicit fenced_set(std::string key, std::string fence = {});
 
     /// Returns the command with the text of the script:
     /// `EVAL script 2 fence key token value [ttl]`.
@@ -252,9 +242,8 @@ public:
         std::string_view value,
         std::chrono::milliseconds ttl = std::chrono::milliseconds::zero()) const;
 
-    /// Name of the key of the value.
-    const std::string& key() const noexcept { return key_; }
-    const std::string& fence() const noexcept { return fence_.name; } ///< name of the fence key
+    /// Returns the key of the fence.
+    const std::string& fence() const noexcept { return fence_; }
 
 private:
     std::vector<std::string> command(
@@ -265,7 +254,7 @@ private:
         std::chrono::milliseconds ttl) const;
 
     std::string key_;
-    fence_key fence_;
+    std::string fence_;
 };
 
 }} // namespace redlock::REDLOCK_ABI

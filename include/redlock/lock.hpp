@@ -82,8 +82,6 @@ public:
     lock(lock&& other) noexcept = default;
     /// Move assignment. Releases in the background the lock that this handle held before.
     lock& operator=(lock&& other) noexcept;
-    lock(const lock&) = delete;
-    lock& operator=(const lock&) = delete;
     /// Releases the lock in the background: starts the removal and returns. To get the result, call
     /// `async_release` first.
     ~lock();

@@ -140,7 +140,7 @@ public:
     /// and `stop_margin`. A failed attempt is rolled back, and the next one starts after a random
     /// delay, as long as `options.wait` allows.
     ///
-    /// **Several resources** (guarded protocol, `fairness::none` and `lock_mode::exclusive` only)
+    /// **Several resources** (guarded protocol and `lock_mode::exclusive` only, without `fifo`)
     /// are acquired in one round trip. Each master grants all of them or none. The lock excludes
     /// every lock of one of the resources, and is excluded by it, readers included. Nothing is held
     /// during the wait, so two owners that name the same resources in opposite orders cannot block
@@ -149,7 +149,7 @@ public:
     /// is extended and lost as a whole. `lock::async_release` frees the resources that it still
     /// holds.
     ///
-    /// **Slots** (`fairness::none` and `lock_mode::exclusive` only): any free ones are acquired,
+    /// **Slots** (`lock_mode::exclusive` only, without `fifo`): any free ones are acquired,
     /// and no number is preferred; `lock::slots` returns them. It takes two round trips for any
     /// pool size: one to find free slots and one to vote on them. Each slot that another process
     /// acquires in between costs one more. While too few are free, it waits as long as
@@ -278,7 +278,7 @@ public:
     /// same fencing token.
     /// \param resource as for `async_acquire`
     /// \param secret 40 lowercase hexadecimal digits
-    /// \param options as for `async_acquire`; `wait` and `order` are ignored, and `mode` must be
+    /// \param options as for `async_acquire`; `wait` and `fifo` are ignored, and `mode` must be
     ///   `lock_mode::exclusive`
     /// \par Completion signature
     /// `void(error_code, lock)`

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <redlock/version.hpp>
+#include <redlock/names.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -21,8 +21,8 @@ enum class log_level : std::uint8_t {
     off,   ///< no lines
 };
 
-/// Returns the name of the enumerator.
-std::string_view to_string(log_level) noexcept;
+template <>
+inline constexpr std::string_view detail::names<log_level> = "debug info warning error off";
 
 /// A threshold and a sink. By default nothing is logged. A line below the threshold is not
 /// formatted. Lines never contain a password or a token.

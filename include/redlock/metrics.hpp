@@ -3,6 +3,7 @@
 #pragma once
 
 #include <redlock/diagnostics.hpp>
+#include <redlock/errc.hpp>
 #include <redlock/outcome.hpp>
 #include <redlock/protocol.hpp>
 
@@ -110,23 +111,19 @@ struct master_metrics {
 
 /// Counters of a manager since it was constructed. All but the gauges only increase.
 struct metrics {
-    std::uint64_t acquired = 0;           ///< acquires that succeeded
-    std::uint64_t contended = 0;          ///< acquires that failed with `errc::contended`
-    std::uint64_t no_quorum = 0;          ///< acquires that failed with `errc::no_quorum`
-    std::uint64_t validity_exhausted = 0; ///< acquires that failed with `errc::validity_exhausted`
-    std::uint64_t wait_timed_out = 0;     ///< acquires that failed with `errc::wait_timed_out`
-    std::uint64_t cancelled = 0;          ///< acquires that were cancelled
-    std::uint64_t attempts = 0;           ///< rounds of votes that were started
+    std::uint64_t acquired = 0; ///< acquires that succeeded
+    /// Acquires that failed, by error; not those whose arguments were refused.
+    counts_per<errc::conflicting_change> failed;
+    std::uint64_t cancelled = 0; ///< acquires that were cancelled
+    std::uint64_t attempts = 0;  ///< rounds of votes that were started
     /// Attempts that needed a second round trip to raise the fencing counters.
     std::uint64_t raised = 0;
     std::uint64_t renewed = 0;         ///< extensions that moved the deadline
     std::uint64_t renewals_failed = 0; ///< extensions without a majority in time
     /// Leases that were lost, by reason; alert on the total.
     counts_per<loss_reason::stalled> lost;
-    std::uint64_t released = 0; ///< releases with `release_result::released`
-    /// Releases with `expired` or `stolen`, including releases after a loss.
-    std::uint64_t released_late = 0;
-    std::uint64_t released_uncertain = 0;    ///< releases with `uncertain`
+    /// Releases by result, including releases after a loss.
+    counts_per<release_result::uncertain> released;
     std::uint64_t release_notifications = 0; ///< release notifications received
     std::uint64_t removals_repeated = 0; ///< removals that were repeated after a connection broke
     /// Leases that were handed off to a waiter of this process.
@@ -164,8 +161,9 @@ enum class master_state : std::uint8_t {
     ineligible,
 };
 
-/// Returns the name of the enumerator.
-std::string_view to_string(master_state) noexcept;
+template <>
+inline constexpr std::string_view detail::names<master_state> =
+    "down connecting founding admitted silent quarantined duplicate ineligible";
 
 /// State of the release notifications of one master.
 enum class notification_state : std::uint8_t {
@@ -175,8 +173,8 @@ enum class notification_state : std::uint8_t {
     refused, ///< the server refuses SUBSCRIBE, or PUBLISH of this manager; the text has its error
 };
 
-/// Returns the name of the enumerator.
-std::string_view to_string(notification_state) noexcept;
+template <>
+inline constexpr std::string_view detail::names<notification_state> = "off live down refused";
 
 /// Health of one master.
 struct master_health {
@@ -208,8 +206,8 @@ struct health {
     std::size_t admitted = 0;                       ///< number of masters that vote
     std::size_t quorum = 0;                         ///< number of votes needed
     redlock::protocol protocol = protocol::guarded; ///< protocol used with the masters
-    /// True with `quarantine::off`: restarted masters vote at once, which is unsafe unless all
-    /// masters are known to be new.
+    /// True without `config::quarantine`: restarted masters vote at once, which is unsafe unless
+    /// all masters are known to be new.
     bool quarantine_off = false;
     /// Key prefix as configured. All processes of a deployment must use the same prefix and
     /// masters; a monitor can compare these members.

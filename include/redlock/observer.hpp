@@ -26,8 +26,9 @@ enum class operation_kind : std::uint8_t {
     query,   ///< `async_query`
 };
 
-/// Returns the name of the enumerator. The text has static lifetime.
-std::string_view to_string(operation_kind) noexcept;
+template <>
+inline constexpr std::string_view detail::names<operation_kind> =
+    "acquire extend renew release query";
 
 /// An operation. References are valid during the call.
 struct operation {
@@ -85,9 +86,7 @@ struct held_lock {
 /// that is thrown.
 class observer {
 public:
-    observer() = default;
-    observer(const observer&) = delete;
-    observer& operator=(const observer&) = delete;
+    observer& operator=(observer&&) = delete; // nor is there another copy or move
     virtual ~observer() = default;
 
     /// Called when an operation starts. For an operation of a caller it is called inside the

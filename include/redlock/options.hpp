@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <redlock/version.hpp>
+#include <redlock/names.hpp>
 
 #include <chrono>
 #include <concepts>
@@ -72,22 +72,8 @@ private:
     bool begins_again_ = false;
 };
 
-/// Whether the library extends a held lock automatically.
-enum class renewal : unsigned char {
-    automatic, ///< at a third of the ttl, while the handle lives, up to `max_hold`
-    off,       ///< never: the lock ends with its ttl unless `async_extend` is called
-};
-
-/// Order in which the waiting processes get a lock.
-enum class fairness : unsigned char {
-    none, ///< unspecified: whichever waiter retries first after a release
-    /// In the order of arrival in the queue of one master. See "Fairness" in
-    /// docs/guarantees.md.
-    fifo,
-};
-
-/// Which other locks a lock admits. `shared`: guarded protocol only, one resource, and
-/// `fairness::none`. Anything else is refused with `errc::invalid_argument`.
+/// Which other locks a lock admits. `shared`: guarded protocol only, one resource, and without
+/// `acquire_options::fifo`. Anything else is refused with `errc::invalid_argument`.
 ///
 /// While a resource has readers, its key exists on their masters. So they exclude all other
 /// clients: locks of several resources, the plain protocol, and other libraries as well. Any
@@ -110,8 +96,8 @@ enum class lock_mode : unsigned char {
     shared,
 };
 
-/// Returns the name of the enumerator. The text has static lifetime.
-std::string_view to_string(lock_mode) noexcept;
+template <>
+inline constexpr std::string_view detail::names<lock_mode> = "exclusive shared";
 
 /// The default lease: the smaller of 10 s and the longest one, `health::max_ttl`.
 inline constexpr std::chrono::milliseconds default_ttl = std::chrono::milliseconds::min();
@@ -148,8 +134,9 @@ struct acquire_options {
     /// `default_stop_margin`.
     std::chrono::milliseconds stop_margin{default_stop_margin};
 
-    /// Whether the library extends the lock automatically. Default: automatic.
-    renewal renew{renewal::automatic};
+    /// Whether the library extends the lock: at a third of the ttl, while the handle lives, up to
+    /// `max_hold`. Otherwise it ends with its ttl unless `async_extend` is called. Default: true.
+    bool renew{true};
 
     /// Maximum total time to hold the lock, including renewals. After it the lock is lost with
     /// `loss_reason::max_hold_reached`. This is the limit that the Redis page asks for ("the number
@@ -163,20 +150,21 @@ struct acquire_options {
     /// one. All owners of a resource must set it, or none. Default: false.
     bool fencing{false};
 
-    /// Order in which waiting processes get the lock. `fifo` is for one resource in the mode
-    /// `exclusive`: with several resources, slots or another mode the acquisition completes with
-    /// `errc::invalid_argument`. Default: none.
+    /// Whether waiting processes get the lock in the order of their arrival: see "Fairness" in
+    /// docs/guarantees.md. Otherwise whichever waiter retries first after a release gets it. Only
+    /// for one resource in the mode `exclusive`: with several resources, slots or another mode the
+    /// acquisition completes with `errc::invalid_argument`. Default: false.
     ///
-    /// With `fifo`, an acquisition that may wait first joins a queue, which one master keeps for
-    /// the lock. It attempts the lock when it is at the front. This takes one more round trip, even
-    /// for a free lock, and one command every half second while it waits. The order is that of
-    /// processes: each process has one place in the queue. After an acquisition has succeeded, the
-    /// next one of the same process joins at the end.
+    /// An acquisition that may wait then joins a queue first, which one master keeps for the lock.
+    /// It attempts the lock when it is at the front. This takes one more round trip, even for a
+    /// free lock, and one command every half second while it waits. The order is that of processes:
+    /// each process has one place in the queue. After an acquisition has succeeded, the next one of
+    /// the same process joins at the end.
     ///
-    /// The order is best effort. It starts anew when that master fails, and acquisitions with
-    /// `none`, or without a wait, may come in between. Needs additional permissions (see
-    /// docs/operations.md); without them the order is the same as with `none`.
-    fairness order{fairness::none};
+    /// The order is best effort. It starts anew when that master fails, and acquisitions without
+    /// `fifo`, or without a wait, may come in between. Needs additional permissions (see
+    /// docs/operations.md), and has no effect without them.
+    bool fifo{false};
 
     /// Which other locks the lock admits. Default: exclusive.
     lock_mode mode{lock_mode::exclusive};

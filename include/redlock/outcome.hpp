@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <redlock/version.hpp>
+#include <redlock/names.hpp>
 
 #include <cstdint>
 #include <string_view>
@@ -57,13 +57,16 @@ enum class lock_state : std::uint8_t {
     undecided, ///< neither: a change in progress, a partial grant, or too few replies
 };
 
-/// Returns the name of the enumerator. The text has static lifetime.
-std::string_view to_string(release_result) noexcept;
-/// Returns the name of the enumerator. The text has static lifetime.
-std::string_view to_string(extend_result) noexcept;
-/// Returns the name of the enumerator. The text has static lifetime.
-std::string_view to_string(loss_reason) noexcept;
-/// Returns the name of the enumerator. The text has static lifetime.
-std::string_view to_string(lock_state) noexcept;
+template <>
+inline constexpr std::string_view detail::names<release_result> =
+    "released expired stolen uncertain";
+template <>
+inline constexpr std::string_view detail::names<extend_result> = "extended capped";
+template <>
+inline constexpr std::string_view detail::names<loss_reason> =
+    "none expired owned_by_other majority_unreachable max_hold_reached closed "
+    "stalled";
+template <>
+inline constexpr std::string_view detail::names<lock_state> = "free held undecided";
 
 }} // namespace redlock::REDLOCK_ABI

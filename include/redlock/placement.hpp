@@ -6,16 +6,19 @@
 #include <redlock/version.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// Returns the weight of `quorum` for `resource`. The quorum with the largest weight is responsible
-/// for the resource. The weight is the 64-bit FNV-1a of the quorum's name, a zero byte and the
-/// resource's name, finished by the splitmix64 mixer:
+/// Returns the index of the quorum that is responsible for `resource`: the one with the largest
+/// weight. Between equal weights, the quorum with the smaller name is chosen, compared byte by
+/// byte. The order of the list does not matter. A new quorum takes its share from all others, and
+/// nothing else moves. The share of a removed quorum is distributed over all others. Thread-safe.
+///
+/// The weight is the 64-bit FNV-1a of the quorum's name, a zero byte and the resource's name,
+/// finished by the splitmix64 mixer:
 /// \code
 /// h = 0xcbf29ce484222325
 /// for each byte b:  h = (h xor b) * 0x100000001b3            (modulo 2^64, as all that follows)
@@ -24,14 +27,7 @@ namespace redlock { inline namespace REDLOCK_ABI {
 /// h = (h xor h >> 27) * 0x94d049bb133111eb
 /// h = h xor h >> 31
 /// \endcode
-/// The function is part of the protocol and never changes. docs/primitives.md has test
-/// vectors. Thread-safe.
-std::uint64_t placement_weight(std::string_view quorum, std::string_view resource) noexcept;
-
-/// Returns the index of the quorum that is responsible for `resource`: the one with the largest
-/// weight. Between equal weights, the quorum with the smaller name is chosen, compared byte by
-/// byte. The order of the list does not matter. A new quorum takes its share from all others, and
-/// nothing else moves. The share of a removed quorum is distributed over all others. Thread-safe.
+/// The rule is part of the protocol and never changes. docs/primitives.md has test vectors.
 /// \param quorums the names of all quorums: at least one, without duplicates
 /// \param resource the name of the resource
 std::size_t place(std::span<const std::string> quorums, std::string_view resource) noexcept;

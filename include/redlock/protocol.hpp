@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <redlock/version.hpp>
+#include <redlock/names.hpp>
 
 #include <cstdint>
 #include <string_view>
@@ -21,7 +21,7 @@ enum class protocol : std::uint8_t {
     plain,
 };
 
-/// Returns the name of the enumerator. The text has static lifetime.
-std::string_view to_string(protocol) noexcept;
+template <>
+inline constexpr std::string_view detail::names<protocol> = "guarded plain";
 
 }} // namespace redlock::REDLOCK_ABI

@@ -20,6 +20,7 @@
 #include <redlock/lock_manager.hpp>
 #include <redlock/logger.hpp>
 #include <redlock/metrics.hpp>
+#include <redlock/names.hpp>
 #include <redlock/observer.hpp>
 #include <redlock/options.hpp>
 #include <redlock/outcome.hpp>

@@ -23,6 +23,49 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace testing {
 
+class real_master;
+class virtual_master;
+
+/// A master that a test disrupts: a real one, or one in memory. A handle: its copies are the same
+/// master. Functions throw `std::runtime_error` if they fail; `what()` is a sentence.
+/// \par Thread safety
+/// None: use the handles of one master in one thread.
+class master {
+public:
+    /// Simulates a crash: connections break, and are refused until a restart. A real server gets
+    /// SIGKILL.
+    void kill();
+    /// Starts the master again at the same address, with another run id; kills it before if it is
+    /// running. A real one loses all data unless `master_options::durable` was set, and has replied
+    /// when this returns, after at most 10 s. One in memory keeps its data, as a durable one does.
+    /// Managers reconnect within `config::reconnect_delay_max`. The master is then in quarantine:
+    /// it does not vote for slightly longer than `config::max_ttl`.
+    void restart();
+    /// Same as `restart`, but all data is lost.
+    void restart_empty();
+    /// Simulates a hang: connections stay open, and nothing is executed until `resume`. A real
+    /// server gets SIGSTOP.
+    void hang();
+    /// Ends a `hang`. Commands that arrived during it are executed.
+    void resume();
+    /// Executes FLUSHALL: all data is lost, and the process keeps running.
+    void flush();
+    /// Breaks all connections of clients, which may reconnect at once.
+    void cut();
+    /// Executes one command, on no connection of a manager. Returns the reply in the format of
+    /// redis-cli: integers in decimal, "(nil)", "(error) text", and one line for each element of an
+    /// array. A real master must reply within 5 s.
+    std::string command(const std::vector<std::string>& words) const;
+
+private:
+    friend class real_master;
+    friend class virtual_master;
+    struct server;
+    explicit master(std::shared_ptr<server> at) noexcept : server_(std::move(at)) {}
+
+    std::shared_ptr<server> server_;
+};
+
 /// \name Real masters
 /// \{
 
@@ -43,65 +86,33 @@ struct master_options {
 };
 
 /// One real server: a child process with its own directory for its files. Created by `masters`.
-/// Functions throw `std::runtime_error` if they fail; `what()` is a sentence.
-/// \par Thread safety
-/// Distinct objects: safe. Shared objects: unsafe.
-class master {
+class real_master : public master {
 public:
-    /// Move constructor. Leaves the other object without a server: it can only be destroyed.
-    master(master&&) noexcept;
-    master& operator=(master&&) = delete;
-    ~master();
-
     /// Returns the URL: "redis://127.0.0.1:port" or "unix:///path". It does not change during the
     /// lifetime of this object.
     std::string url() const;
     /// Returns true if the process is alive, even if it hangs.
-    bool running();
-
-    /// Simulates a crash: sends SIGKILL. Afterwards connections are refused.
-    void kill() noexcept;
-    /// Kills the process if it is running, and starts it again at the same address. All data is
-    /// lost unless `master_options::durable` was set. Returns when the server replies, after at
-    /// most 10 s.
-    void restart();
-    /// Same as `restart`, but also removes the data on disk.
-    void restart_empty();
-    /// Simulates a hang: sends SIGSTOP. Connections stay open, and the server does not reply until
-    /// `resume`.
-    void hang();
-    /// Ends a `hang`. Commands that arrived during the hang are executed.
-    void resume();
+    bool running() const;
     /// Suspends the execution of commands for `span`. Commands that arrive during that time are
     /// executed afterwards. Returns at once.
     void pause(std::chrono::milliseconds span);
-    /// Executes FLUSHALL: all data is lost, and the process keeps running.
-    void flush();
-    /// Closes all connections of clients, which may reconnect at once.
-    void cut();
     /// Writes the memory record of the master (see docs/guarantees.md): no lock with this prefix
-    /// has been on it before. Guarded managers with `quarantine::on` then count its votes at once.
-    /// Without it the first contact starts a quarantine. Call it before any manager connects. It is
-    /// valid for this process of the server only: a restart starts a quarantine.
+    /// has been on it before. Guarded managers with a `config::quarantine` then count its votes at
+    /// once. Without it the first contact starts a quarantine. Call it before any manager connects.
+    /// It is valid for this process of the server only: a restart starts a quarantine.
     void declare_new(std::string_view key_prefix = "redlock:");
-
-    /// Executes one command on a separate connection. Returns the reply in the format of redis-cli:
-    /// integers in decimal, "(nil)", "(error) text", and one line for each element of an array.
-    /// Throws if there is no reply within 5 s.
-    std::string command(const std::vector<std::string>& words) const;
     /// Returns the output of the server process.
     std::string log() const;
 
 private:
     friend class masters;
-    struct state;
-    explicit master(std::unique_ptr<state> made) noexcept;
-
-    std::unique_ptr<state> state_;
+    struct child;
+    explicit real_master(std::shared_ptr<child> started) noexcept;
+    child& started() const;
 };
 
-/// N real, independent masters for one quorum. The servers and their files are removed with this
-/// object, even if the process of the test is killed.
+/// N real, independent masters for one quorum. The servers and their files are removed with the
+/// last handle of each, even if the process of the test is killed.
 ///
 /// On Linux this cleanup is tied to the *thread* that constructed the object. Construct it in the
 /// main thread, or in a thread that lives as long as this object.
@@ -113,19 +124,19 @@ public:
     explicit masters(std::size_t count = 3, const master_options& options = {});
 
     /// Returns one master. Throws `std::out_of_range`.
-    master& operator[](std::size_t index) { return all_.at(index); }
+    real_master& operator[](std::size_t index) { return all_.at(index); }
     /// Returns the number of masters, alive or not.
     std::size_t size() const noexcept { return all_.size(); }
     /// Returns the URLs of all masters, in order.
     std::vector<std::string> urls() const;
 
-    /// Returns a configuration for these masters that suits a test. It has `quarantine::off`,
+    /// Returns a configuration for these masters that suits a test. It has no quarantine,
     /// because the masters are known to be new, and timeouts for a slow machine (`master_timeout` 2
     /// s, reconnection within 100 ms).
     config make_config() const;
 
 private:
-    std::vector<master> all_;
+    std::vector<real_master> all_;
     std::string password_;
 };
 /// \}
@@ -133,41 +144,19 @@ private:
 /// \name Virtual time
 /// \{
 
-class virtual_quorum;
 struct virtual_world;
 
-/// One master in memory. It executes the same scripts as a real master.
-class virtual_master {
+/// One master in memory. It executes the same scripts as a real master. Must not outlive its
+/// quorum.
+class virtual_master : public master {
 public:
-    /// Simulates a crash: connections break, and are refused until a restart.
-    void kill();
-    /// Restarts the master with another run id and with the data that it had in memory, like a
-    /// durable master. Its manager reconnects within `config::reconnect_delay_max`. The master is
-    /// then in quarantine: it does not vote for slightly longer than `config::max_ttl`.
-    void restart();
-    /// Same as `restart`, but all data is lost.
-    void restart_empty();
-    /// Simulates a hang: connections stay open, and nothing is executed until `resume`.
-    void hang();
-    void resume(); ///< ends a `hang`; commands that arrived during it are executed
     /// Sets the round trip time from now on. Default: 1 ms.
     void answer_after(std::chrono::nanoseconds span);
-    /// Executes FLUSHALL: all data is lost, and the process keeps running.
-    void flush();
-    /// Breaks all connections, which may be established again at once.
-    void cut();
-    /// Executes one command at once, without a connection. Returns the reply in the format of
-    /// `master::command`.
-    std::string command(const std::vector<std::string>& words);
 
 private:
     friend class virtual_quorum;
-    virtual_master(virtual_quorum& quorum, std::size_t index) noexcept
-        : quorum_(&quorum),
-          index_(index) {}
-
-    virtual_quorum* quorum_;
-    std::size_t index_;
+    struct in_memory;
+    explicit virtual_master(std::shared_ptr<in_memory> there) noexcept;
 };
 
 /// Masters in memory, and a clock that only the test advances. It shows how your code reacts to a
@@ -186,8 +175,6 @@ public:
     /// \param masters the number of masters. Range: 1 to 32.
     /// \param settings the configuration of all managers; its `masters` are replaced
     explicit virtual_quorum(std::size_t masters = 3, config settings = {});
-    virtual_quorum(const virtual_quorum&) = delete;
-    virtual_quorum& operator=(const virtual_quorum&) = delete;
     /// Drops all operations in progress. No handler runs inside the destructor.
     ~virtual_quorum();
 
@@ -247,8 +234,6 @@ public:
     std::size_t keys_of(std::string_view resource);
 
 private:
-    friend class virtual_master;
-
     void sleep(
         std::chrono::nanoseconds span, boost::asio::any_completion_handler<void(error_code)> done);
 

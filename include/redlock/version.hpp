@@ -6,12 +6,11 @@
 
 #include <version>
 
-/// Major version of these headers; changes when the API breaks.
-#define REDLOCK_VERSION_MAJOR 0
-/// Minor version; before 1.0 it also changes when the API breaks.
-#define REDLOCK_VERSION_MINOR 9
-#define REDLOCK_VERSION_PATCH 0        ///< patch version; changes with bug fixes
-#define REDLOCK_VERSION_STRING "0.9.0" ///< the three numbers, separated by dots
+/// Version of these headers, as Boost has it: 100,000 times the major number, which changes when
+/// the API breaks, plus 100 times the minor one, plus the patch number. Before 1.0 the minor one
+/// also changes when the API breaks.
+#define REDLOCK_VERSION 900
+#define REDLOCK_VERSION_STRING "0.9.0" ///< the same as text
 
 #if !defined(__cpp_rtti)
 #error "redlock needs RTTI, as Boost.Asio's type-erased executors do: compile without -fno-rtti"

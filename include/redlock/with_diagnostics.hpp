@@ -41,27 +41,27 @@ private:
     std::shared_ptr<const diagnostics> why_; // copies of exceptions must not throw
 };
 
-/// A completion token: as `CompletionToken`, but an error is an `error_with_diagnostics`. See
-/// `with_diagnostics`.
+namespace detail {
+
 template <typename CompletionToken>
 struct with_diagnostics_t {
-    CompletionToken token; ///< the token that receives an exception
+    CompletionToken token;
 };
-
-/// A completion token: as `CompletionToken`, and the votes are stored in `out`. See
-/// `with_diagnostics`.
 template <typename CompletionToken>
 struct with_diagnostics_to_t {
-    CompletionToken token; ///< the token that receives the results
-    diagnostics* out;      ///< where the votes are stored
+    CompletionToken token;
+    diagnostics* out;
 };
+
+} // namespace detail
 
 /// Returns a token with which an error becomes an exception that contains how each master voted.
 /// `void(error_code, T)` becomes `void(std::exception_ptr, T)`, where the exception is an
 /// `error_with_diagnostics`. Other completion signatures stay the same.
 /// \param token a completion token, such as `boost::asio::use_future`
 template <typename CompletionToken>
-with_diagnostics_t<std::decay_t<CompletionToken>> with_diagnostics(CompletionToken&& token) {
+detail::with_diagnostics_t<std::decay_t<CompletionToken>>
+with_diagnostics(CompletionToken&& token) {
     return {std::forward<CompletionToken>(token)};
 }
 
@@ -75,13 +75,13 @@ with_diagnostics_t<std::decay_t<CompletionToken>> with_diagnostics(CompletionTok
 /// \param out must live until the handler runs
 /// \param token a completion token. It may be wrapped in other adapters, or wrap them.
 template <typename CompletionToken>
-with_diagnostics_to_t<std::decay_t<CompletionToken>>
+detail::with_diagnostics_to_t<std::decay_t<CompletionToken>>
 with_diagnostics(diagnostics& out, CompletionToken&& token) {
     return {std::forward<CompletionToken>(token), &out};
 }
 
 /// The default token of the operations in which masters vote.
-using default_token = with_diagnostics_t<boost::asio::deferred_t>;
+using default_token = detail::with_diagnostics_t<boost::asio::deferred_t>;
 
 namespace detail {
 
@@ -299,15 +299,16 @@ bool operator*(Result& result) noexcept {
 #endif
 
 template <typename CompletionToken, boost::asio::completion_signature... Signatures>
-class boost::asio::async_result<redlock::with_diagnostics_t<CompletionToken>, Signatures...>
+class boost::asio::async_result<redlock::detail::with_diagnostics_t<CompletionToken>, Signatures...>
     : public redlock::detail::unchanged_result<Signatures...> {};
 template <typename CompletionToken, typename... Results>
 class boost::asio::async_result<
-    redlock::with_diagnostics_t<CompletionToken>,
+    redlock::detail::with_diagnostics_t<CompletionToken>,
     void(redlock::error_code, Results...)>
     : public redlock::detail::diagnosed_result<true, void(std::exception_ptr, Results...)> {};
 template <typename CompletionToken, boost::asio::completion_signature... Signatures>
-class boost::asio::async_result<redlock::with_diagnostics_to_t<CompletionToken>, Signatures...>
+class boost::asio::
+    async_result<redlock::detail::with_diagnostics_to_t<CompletionToken>, Signatures...>
     : public redlock::detail::diagnosed_result<false, Signatures...> {};
 
 template <

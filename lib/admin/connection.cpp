@@ -82,7 +82,7 @@ public:
     void open() {
         connect();
         open_ = true;
-        if (where_.transport == transport::tls) {
+        if (where_.tls) {
             shake_hands();
         }
         log_in();
@@ -192,14 +192,14 @@ private:
     std::string why_failed(const error_code& error) const {
         const bool closed = error == asio::error::eof || error == asio::error::connection_reset;
         std::string out = error.message();
-        if (closed && open_ && !heard_ && where_.transport == transport::tcp) {
+        if (closed && open_ && !heard_ && where_.path.empty() && !where_.tls) {
             out += net::may_need_tls;
         }
         return out.append(net::advice_on_tls(error));
     }
 
     void connect() {
-        if (where_.transport == transport::unix_socket) {
+        if (!where_.path.empty()) {
             connect_to(asio::local::stream_protocol::endpoint(where_.path), how_.connect_timeout);
             return;
         }

@@ -18,15 +18,19 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-validation check_path(const std::string& path, const std::string& field) {
+validation check_path(const endpoint& where, const std::string& field) {
+    const std::string& path = where.path;
     // sockaddr_un has room for 108 bytes including the final zero.
     if (validation valid = first_error(
             {outside(field, path.size(), "bytes", 1, 107, "as an absolute path"),
              without_nul(field, path)});
-        !valid || path.front() == '/') {
+        !valid) {
         return valid;
     }
-    return against(field, path, "write an absolute path");
+    if (path.front() != '/') {
+        return against(field, path, "write an absolute path");
+    }
+    return where.tls ? against(field, path, "TLS is for TCP only") : validation();
 }
 
 validation check_address(const endpoint& where, const std::string& name) {
@@ -55,9 +59,7 @@ validation check_user(const std::string& name, const std::string& password, std:
 
 validation check_endpoint(const endpoint& where, const std::string& name) {
     return first_error(
-        {beyond(name + ".transport", where.transport, transport::unix_socket),
-         where.transport == transport::unix_socket ? check_path(where.path, name + ".path")
-                                                   : check_address(where, name),
+        {where.path.empty() ? check_address(where, name) : check_path(where, name + ".path"),
          outside(name + ".database", where.database, "", 0, 65'535),
          check_user(where.username, where.password, name + ".username"),
          check_name(where.name, name + ".name")});
@@ -183,7 +185,6 @@ validation check(const config& config) {
     return first_error(
         {check_masters(config.masters),
          beyond("protocol", config.protocol, protocol::plain),
-         beyond("quarantine", config.quarantine, quarantine::off),
          beyond("log.level", config.log.level, log_level::off),
          check_times(config),
          factor >= 0 && factor <= 0.5
@@ -197,8 +198,7 @@ std::string_view unused_tls(const config& config) noexcept {
     const tls_options& it = config.tls;
     const bool says_anything = !it.verify || !it.ca_file.empty() || !it.certificate_file.empty()
                                || !it.server_name.empty();
-    return says_anything
-                   && std::ranges::count(config.masters, transport::tls, &endpoint::transport) == 0
+    return says_anything && std::ranges::none_of(config.masters, &endpoint::tls)
                ? "tls is configured, but no master is rediss://: nothing is encrypted"
                : std::string_view();
 }
@@ -221,9 +221,7 @@ std::vector<std::string> warnings(const config& config) {
         "an even number of masters tolerates as many failures as one less: use an odd number");
     const std::string_view tls = detail::unused_tls(config);
     warn(!tls.empty(), tls);
-    warn(
-        config.quarantine == quarantine::off,
-        "quarantine is off: a restarted master may grant a lock that is held");
+    warn(!config.quarantine, "quarantine is off: a restarted master may grant a lock that is held");
     warn(
         config.master_timeout * 2 > detail::max_ttl_of(config),
         "master_timeout is more than half of max_ttl: a silent master uses up the lease; some "

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <initializer_list>
 #include <iterator>
 #include <vector>
 
@@ -19,13 +18,6 @@ namespace redlock { inline namespace REDLOCK_ABI {
 namespace {
 
 using detail::printable;
-
-// `names` are those of the enumerators, in their order.
-template <typename Enum>
-std::string_view name_of(Enum value, std::initializer_list<std::string_view> names) noexcept {
-    const auto i = static_cast<std::size_t>(value);
-    return i < names.size() ? names.begin()[i] : "unknown";
-}
 
 std::string milliseconds_of(std::chrono::microseconds time) {
     return fmt::format("{:.1f} ms", static_cast<double>(time.count()) / 1000);
@@ -68,102 +60,12 @@ std::string of_quarantine(const diagnostics& it, std::size_t voted) {
 
 } // namespace
 
-std::string_view to_string(release_result result) noexcept {
-    return name_of(result, {"released", "expired", "stolen", "uncertain"});
-}
-
-std::string_view to_string(extend_result result) noexcept {
-    return name_of(result, {"extended", "capped"});
-}
-
-std::string_view to_string(loss_reason reason) noexcept {
-    return name_of(
-        reason,
-        {"none",
-         "expired",
-         "owned_by_other",
-         "majority_unreachable",
-         "max_hold_reached",
-         "closed",
-         "stalled"});
-}
-
-std::string_view to_string(errc error) noexcept {
-    const std::initializer_list<std::string_view> names = {
-        "success", // no enumerator has this value
-        "contended",
-        "no_quorum",
-        "validity_exhausted",
-        "wait_timed_out",
-        "lost",
-        "released",
-        "closed",
-        "not_running",
-        "invalid_argument",
-        "stale_token",
-        "would_deadlock",
-        "conflicting_change"};
-    return name_of(error, names);
-}
-
-std::string_view to_string(lock_state state) noexcept {
-    return name_of(state, {"free", "held", "undecided"});
-}
-
-std::string_view to_string(vote what) noexcept {
-    return name_of(
-        what,
-        {"pending",
-         "granted",
-         "held",
-         "owned_by_other",
-         "absent",
-         "unreachable",
-         "timed_out",
-         "error",
-         "quarantined",
-         "duplicate"});
-}
-
-std::string_view to_string(log_level level) noexcept {
-    return name_of(level, {"debug", "info", "warning", "error", "off"});
-}
-
 logger log_to_stderr(log_level level) {
     return {level, [](log_level of_line, std::string_view line) {
                 // One write, as other threads and processes may write to the same file.
                 const std::string text = fmt::format("redlock: {}: {}\n", to_string(of_line), line);
                 std::fwrite(text.data(), 1, text.size(), stderr);
             }};
-}
-
-std::string_view to_string(operation_kind what) noexcept {
-    return name_of(what, {"acquire", "extend", "renew", "release", "query"});
-}
-
-std::string_view to_string(lock_mode what) noexcept {
-    return name_of(what, {"exclusive", "shared"});
-}
-
-std::string_view to_string(protocol what) noexcept {
-    return name_of(what, {"guarded", "plain"});
-}
-
-std::string_view to_string(master_state state) noexcept {
-    return name_of(
-        state,
-        {"down",
-         "connecting",
-         "founding",
-         "admitted",
-         "silent",
-         "quarantined",
-         "duplicate",
-         "ineligible"});
-}
-
-std::string_view to_string(notification_state state) noexcept {
-    return name_of(state, {"off", "live", "down", "refused"});
 }
 
 std::string to_string(const diagnostics& it) {

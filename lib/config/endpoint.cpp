@@ -151,13 +151,9 @@ endpoint endpoint::parse(std::string_view url) {
     }
     const urls::url_view& view = *parsed;
     const std::string_view scheme(view.scheme().data(), view.scheme().size());
-    if (scheme == "redis") {
-        out.transport = redlock::transport::tcp;
-    } else if (scheme == "rediss") {
-        out.transport = redlock::transport::tls;
-    } else if (scheme == "unix") {
-        out.transport = redlock::transport::unix_socket;
-    } else {
+    const bool is_unix = scheme == "unix";
+    out.tls = scheme == "rediss";
+    if (!is_unix && !out.tls && scheme != "redis") {
         refuse(url, fmt::format("scheme '{}' is not redis, rediss or unix", shown(scheme)));
     }
     if (view.has_fragment()) {
@@ -184,7 +180,6 @@ endpoint endpoint::parse(std::string_view url) {
         refuse(url, "a user without a password; write user:password or :password before the '@'");
     }
 
-    const bool is_unix = out.transport == redlock::transport::unix_socket;
     for (const auto& param : view.params()) {
         if (param.key == "name") {
             if (param.value.empty() || !out.name.empty()) {
@@ -237,7 +232,7 @@ endpoint endpoint::parse(std::string_view url) {
 
 std::string to_string(const endpoint& where) {
     const std::string database = where.database == 0 ? "" : fmt::format("/{}", where.database);
-    if (where.transport == transport::unix_socket) {
+    if (!where.path.empty()) {
         return where.path + (where.database == 0 ? "" : fmt::format("?db={}", where.database));
     }
     const bool ipv6 = where.host.find(':') != std::string::npos;

@@ -57,7 +57,7 @@ public:
     }
 };
 
-class condition_category_type final : public boost::system::error_category {
+class condition_category final : public boost::system::error_category {
 public:
     const char* name() const noexcept override { return "redlock.condition"; }
 
@@ -102,9 +102,9 @@ const boost::system::error_category& error_category() noexcept {
     return category;
 }
 
-const boost::system::error_category& condition_category() noexcept {
-    static const condition_category_type category;
-    return category;
+boost::system::error_condition make_error_condition(condition what) noexcept {
+    static const condition_category category;
+    return {static_cast<int>(what), category};
 }
 
 }} // namespace redlock::REDLOCK_ABI

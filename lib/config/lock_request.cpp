@@ -40,14 +40,12 @@ milliseconds drift_during(milliseconds ttl, const config& config) {
     return std::chrono::ceil<milliseconds>(drift_of(config).of(ttl));
 }
 
-validation check_enumerations(const acquire_options& options) {
-    if (validation valid = beyond("renew", options.renew, renewal::off); !valid) {
-        return valid;
-    }
-    if (validation valid = beyond("order", options.order, fairness::fifo); !valid) {
-        return valid;
-    }
+validation known_mode(const acquire_options& options) {
     return beyond("mode", options.mode, lock_mode::shared);
+}
+
+validation off(bool value, const char* field, const char* with) {
+    return only(!value, field, "on", "off", with);
 }
 
 // The reason for a refusal that does not depend on the margins.
@@ -61,7 +59,7 @@ validation check_ttl(milliseconds ttl, const config& config, milliseconds longes
 validation
 check_options(const acquire_options& options, const config& config, milliseconds longest) {
     // One after the other, as each lock passes here.
-    if (validation valid = check_enumerations(options); !valid) {
+    if (validation valid = known_mode(options); !valid) {
         return valid;
     }
     if (validation valid = check_ttl(options.ttl, config, longest); !valid) {
@@ -94,8 +92,8 @@ check_options(const acquire_options& options, const config& config, milliseconds
     if (options.mode == lock_mode::shared) {
         if (validation valid = first_error(
                 {only(guarded, "mode", "shared", "exclusive", "protocol plain"),
-                 only(options.order == fairness::none, "order", "fifo", "none", "mode shared"),
-                 only(!options.fencing, "fencing", "on", "off", "mode shared")});
+                 off(options.fifo, "fifo", "mode shared"),
+                 off(options.fencing, "fencing", "mode shared")});
             !valid) {
             return valid;
         }
@@ -120,10 +118,6 @@ validation guarded_only(const config& rules, const char* with) {
         with);
 }
 
-validation unordered(const acquire_options& options, const char* with) {
-    return only(options.order == fairness::none, "order", "fifo", "none", with);
-}
-
 validation check_one(const checked_request& wanted) {
     using secret_use = lock_request::secret_use;
     validation valid = check_resource(wanted.resource);
@@ -140,7 +134,7 @@ validation check_several(const checked_request& wanted, const config& rules) {
         {outside("resources", wanted.resources.size(), "names", 1, resources_max),
          guarded_only(rules, with),
          exclusive_only(wanted.options, with),
-         unordered(wanted.options, with)});
+         off(wanted.options.fifo, "fifo", with)});
 }
 
 // The numbers are those of the caller: before the names are sorted.
@@ -166,7 +160,7 @@ validation check_slots(const checked_request& wanted, const config& rules) {
         {check_pool(pool),
          outside("count", pool.count, "", 1, std::min(pool.size, resources_max)),
          exclusive_only(wanted.options, "a slot"),
-         unordered(wanted.options, "a slot"),
+         off(wanted.options.fifo, "fifo", "a slot"),
          pool.count > 1 ? guarded_only(rules, "several slots") : validation()});
 }
 
@@ -199,7 +193,7 @@ validation check_extension(milliseconds ttl, const config& config, milliseconds 
 
 validation exclusive_only(const acquire_options& options, const char* with) {
     return first_error(
-        {check_enumerations(options),
+        {known_mode(options),
          only(
              options.mode == lock_mode::exclusive,
              "mode",

@@ -9,10 +9,7 @@
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 bool same_server(const endpoint& a, const endpoint& b) {
-    if (a.transport == transport::unix_socket || b.transport == transport::unix_socket) {
-        return a.transport == b.transport && a.path == b.path;
-    }
-    return a.host == b.host && a.port == b.port;
+    return a.path == b.path && (!a.path.empty() || (a.host == b.host && a.port == b.port));
 }
 
 std::string member_name(const endpoint& master) {
@@ -48,7 +45,7 @@ core::settings settings_of(const config& configuration) {
              own ? where.password : configuration.password,
              where.database,
              configuration.client_name,
-             where.transport == transport::tls});
+             where.tls});
         out.names.push_back(to_string(where));
     }
     if (configuration.protocol == protocol::guarded) {
@@ -62,7 +59,7 @@ core::settings settings_of(const config& configuration) {
     out.max_ttl = recorded ? configuration.max_ttl : max_ttl_of(configuration);
     out.drift = drift_of(configuration);
     out.clock_offset_bound = configuration.clock_offset_bound;
-    out.quarantine = configuration.quarantine == quarantine::on;
+    out.quarantine = configuration.quarantine;
     out.connect_timeout = configuration.connect_timeout;
     out.master_timeout = configuration.master_timeout;
     out.reconnect_delay_min = configuration.reconnect_delay_min;

@@ -32,7 +32,7 @@ struct lease_times {
     duration drift{0};    ///< the part of the ttl that is not relied on, because of clock drift
     duration validity{0}; ///< time from just before the acquire, or the extension, to the deadline
     duration held{0};     ///< time until `held()` turns false: `validity` minus `stop_margin`
-    /// Minimum time from the acquire or an extension to the next extension (`renewal::automatic`).
+    /// Minimum time from the acquire or an extension to the next extension (with `renew`).
     duration renewal_earliest{0};
     /// Maximum time from the acquire or an extension to the next extension, as long as the first
     /// try succeeds.

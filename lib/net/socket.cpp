@@ -234,7 +234,7 @@ std::string socket::why_failed(std::string_view what, const error_code& error) c
     }
     std::string why =
         closed ? "the master closed the connection" : std::string(what) + ": " + error.message();
-    if (where_.transport == transport::tcp && channel_->open && !channel_->heard) {
+    if (where_.path.empty() && !where_.tls && channel_->open && !channel_->heard) {
         why += may_need_tls;
     }
     return why;

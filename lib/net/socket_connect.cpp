@@ -22,7 +22,7 @@ using boost::system::error_code;
 void socket::open() {
     close();
     channel_ = std::make_shared<channel>(io_);
-    if (where_.transport == transport::unix_socket) {
+    if (!where_.path.empty()) {
         channel_->candidates.emplace_back(asio::local::stream_protocol::endpoint(where_.path));
         connect(0);
         return;
@@ -81,7 +81,7 @@ void socket::connect(std::size_t candidate) {
 
 void socket::connected() {
     error_code error;
-    if (where_.transport != transport::unix_socket) {
+    if (where_.path.empty()) {
         channel_->plain.set_option(asio::ip::tcp::no_delay(true), error);
         channel_->plain.set_option(asio::socket_base::keep_alive(true), error);
     }
@@ -91,7 +91,7 @@ void socket::connected() {
         return;
     }
 #if REDLOCK_HAS_TLS
-    if (where_.transport == transport::tls) {
+    if (where_.tls) {
         auto& secure = channel_->secure;
         try {
             secure.emplace(channel_->plain, *tls_.read());
@@ -118,7 +118,7 @@ void socket::connected() {
 void socket::opened() {
     const auto mine = channel_;
 #if REDLOCK_LINUX
-    if (ready_ != nullptr && mine->plain.is_open() && where_.transport != transport::tls) {
+    if (ready_ != nullptr && mine->plain.is_open() && !where_.tls) {
         mine->watched = mine->plain.release();
         if (const error_code error = ready_->watch(link_, mine->watched)) {
             ::close(std::exchange(mine->watched, -1));

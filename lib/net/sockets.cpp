@@ -20,7 +20,7 @@ sockets::sockets(
     const std::size_t masters = configuration.masters.size();
     for (std::size_t i = 0; i < 2 * masters; ++i) { // for commands, then for notifications
         const endpoint& where = configuration.masters[i % masters];
-        if (where.transport == transport::tls) {
+        if (where.tls) {
             tls_.read(); // a mistake is found at once
         }
         const std::string& name = tls_name_of(where, configuration.tls);

@@ -15,24 +15,13 @@ struct lock::state {
     std::stop_source lost;
 };
 
-lock::lock() noexcept = default;
-lock::lock(std::unique_ptr<state> made) noexcept : state_(std::move(made)) {}
-lock::lock(lock&& other) noexcept = default;
-
-lock& lock::operator=(lock&& other) noexcept {
-    if (this != &other) {
-        const lock old(std::move(*this));
-        state_ = std::move(other.state_);
-    }
-    return *this;
-}
-
-lock::~lock() {
-    if (!state_ || !state_->handle.valid() || state_->locks.on_own_thread()) {
+void lock::releaser::operator()(state* mine) const noexcept {
+    const std::unique_ptr<state> ending(mine);
+    if (!mine->handle.valid() || mine->locks.on_own_thread()) {
         return; // the handle releases in the background
     }
     try {
-        release();
+        mine->locks.release(mine->handle);
     } catch (...) { // NOLINT(bugprone-empty-catch): closed, or no memory: the lease expires
     }
 }
@@ -72,18 +61,19 @@ std::string_view lock::secret() const {
 }
 
 lock manager::acquire(target wanted, acquire_options options, std::stop_token stop) {
-    auto made = std::make_unique<lock::state>(*this);
+    lock made;
+    made.state_.reset(new lock::state(*this));
+    redlock::lock& mine = made.state_->handle;
     diagnostics why;
-    if (const error_code error =
-            take(std::move(wanted), options, stop, made->handle, {&why, true})) {
+    if (const error_code error = take(std::move(wanted), options, stop, mine, {&why, true})) {
         std::rethrow_exception(detail::explained(error, std::move(why)));
     }
-    made->handle.async_wait_lost([lost = made->lost](error_code failure, loss_reason) mutable {
+    mine.async_wait_lost([lost = made.state_->lost](error_code failure, loss_reason) mutable {
         if (!failure) {
             lost.request_stop();
         }
     });
-    return lock(std::move(made));
+    return made;
 }
 
 }}} // namespace redlock::REDLOCK_ABI::blocking

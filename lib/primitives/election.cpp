@@ -19,16 +19,12 @@ namespace {
 
 constexpr std::chrono::milliseconds poll_min(10);
 
-leader_status status_of(const lock_status& found) {
-    return {found.state, found.owner_digest, found.time_left};
-}
-
 // Repeats queries until the leader changes.
 class observation : public detail::procedure<observation> {
     friend procedure;
 
 public:
-    using handler = asio::any_completion_handler<void(error_code, leader_status)>;
+    using handler = asio::any_completion_handler<void(error_code, lock_status)>;
 
     observation(
         const detail::shared_manager& manager,
@@ -67,7 +63,7 @@ private:
         }
         const bool told = found.state != lock_state::undecided;
         if (error || (told && found.owner_digest != seen_)) {
-            finish(error, error ? leader_status() : status_of(found));
+            finish(error, error ? lock_status() : found);
             return;
         }
         // An unknown result is probably a change of leader or an outage: retry less and less often.
@@ -85,7 +81,7 @@ private:
             [](observation& me, error_code failed) { failed ? me.finish(failed, {}) : me.ask(); });
     }
 
-    void finish(error_code error, leader_status found) {
+    void finish(error_code error, lock_status found) {
         std::move(done_)(io_, error, std::move(found));
     }
 
@@ -93,7 +89,7 @@ private:
     std::string seen_;
     std::chrono::milliseconds poll_;
     std::chrono::milliseconds pause_;
-    detail::caller<error_code, leader_status> done_;
+    detail::caller<error_code, lock_status> done_;
 };
 
 // One term after the other.
@@ -186,7 +182,7 @@ election::election(lock_manager& manager, std::string name, election_options opt
     term_.wait = options.wait;
     term_.stop_margin = options.stop_margin;
     term_.max_hold = options.max_hold;
-    term_.order = options.order;
+    term_.fifo = options.fifo;
     term_.fencing = manager.get_health().protocol == protocol::guarded;
     manager_.require(name_, term_);
 }
@@ -198,21 +194,12 @@ void election::start_lead_always(
         ->start();
 }
 
-void election::start_observe(
+void election::start_wait_change(
     election mine,
-    std::optional<std::string> seen,
-    asio::any_completion_handler<void(error_code, leader_status)> done) {
-    if (!seen) {
-        mine.manager_.async_query(
-            mine.name_,
-            detail::adapt(
-                std::move(done), [](auto caller, error_code error, const lock_status& found) {
-                    std::move(caller)(error, status_of(found));
-                }));
-        return;
-    }
+    std::string seen,
+    asio::any_completion_handler<void(error_code, lock_status)> done) {
     std::make_shared<observation>(
-        mine.manager_, mine.name_, *std::move(seen), mine.poll_, std::move(done))
+        mine.manager_, mine.name_, std::move(seen), mine.poll_, std::move(done))
         ->start();
 }
 

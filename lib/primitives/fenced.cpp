@@ -67,20 +67,28 @@ std::string stale_text(std::uint64_t token, std::optional<std::uint64_t> highest
            + (highest ? std::to_string(*highest) : "a larger one");
 }
 
+// The name of a fence for one key.
+std::string fence_of(std::string key) {
+    const std::size_t opens = key.find('{');
+    const std::size_t closes = key.find('}', opens);
+    if (closes == std::string::npos || closes == opens + 1) { // no hash tag
+        if (key.empty() || key.find('}') != std::string::npos) {
+            throw std::invalid_argument(
+                "no fence can be named after the key '" + key
+                + "': it is empty, or has a '}' but no hash tag; name the fence yourself");
+        }
+        key = "{" + key + "}";
+    }
+    return key.append(":highest-token");
+}
+
 } // namespace
 
-stale_token_error::stale_token_error(std::uint64_t token)
-    : stale_token_error(token, std::nullopt, stale_text(token, std::nullopt)) {}
-
-stale_token_error::stale_token_error(std::uint64_t token, std::uint64_t highest)
-    : stale_token_error(token, highest, stale_text(token, highest)) {}
-
-stale_token_error::stale_token_error(
-    std::uint64_t token, std::optional<std::uint64_t> highest, std::string text)
+stale_token_error::stale_token_error(std::uint64_t token, std::optional<std::uint64_t> highest)
     : system_error(errc::stale_token),
       token_(token),
       highest_(highest),
-      text_(std::make_shared<const std::string>(std::move(text))) {}
+      text_(std::make_shared<const std::string>(stale_text(token, highest))) {}
 
 fence_guard::fence_guard(std::uint64_t highest) : highest_(highest) {
     if (highest > fencing_token_max) {
@@ -112,22 +120,6 @@ void fence_guard::require(std::uint64_t token) {
     if (error) {
         throw boost::system::system_error(error, not_a_token(token));
     }
-}
-
-fence_key fence_key::for_key(std::string_view key) {
-    constexpr std::string_view suffix = ":highest-token";
-    std::string name(key);
-    const std::size_t opens = key.find('{');
-    const std::size_t closes = key.find('}', opens);
-    if (closes == std::string_view::npos || closes == opens + 1) { // no hash tag
-        if (key.empty() || key.find('}') != std::string_view::npos) {
-            throw std::invalid_argument(
-                "no fence can be named after the key '" + name
-                + "': it is empty, or has a '}' but no hash tag; name the fence yourself");
-        }
-        name = "{" + name + "}";
-    }
-    return {name.append(suffix)};
 }
 
 error_code fenced_reply::check(std::uint64_t token) const noexcept {
@@ -162,12 +154,10 @@ constinit const std::string_view fenced_set::script{fenced_set_text.data(), fenc
 // The library's own SHA-1 is not public; a test compares this.
 constinit const std::string_view fenced_set::sha1 = "56267f8927a83f34a558135b6c0a478c881d22ef";
 
-fenced_set::fenced_set(std::string key) : key_(std::move(key)), fence_(fence_key::for_key(key_)) {}
-
-fenced_set::fenced_set(std::string key, fence_key fence)
+fenced_set::fenced_set(std::string key, std::string fence)
     : key_(std::move(key)),
-      fence_(std::move(fence)) {
-    if (key_ == fence_.name) {
+      fence_(fence.empty() ? fence_of(key_) : std::move(fence)) {
+    if (key_ == fence_) {
         throw std::invalid_argument("the key and its fence have the same name, '" + key_ + "'");
     }
 }
@@ -199,7 +189,7 @@ std::vector<std::string> fenced_set::command(
         name,
         std::string(script_or_digest),
         "2",
-        fence_.name,
+        fence_,
         key_,
         std::to_string(token),
         std::string(value)};

@@ -47,10 +47,10 @@ void value(writer& out, const metrics& counted, const health& now) {
 
 void acquires(writer& out, const metrics& counted, const health&) {
     out.sample(counted.acquired, "outcome=\"acquired\"");
-    out.sample(counted.contended, "outcome=\"contended\"");
-    out.sample(counted.no_quorum, "outcome=\"no_quorum\"");
-    out.sample(counted.validity_exhausted, "outcome=\"validity_exhausted\"");
-    out.sample(counted.wait_timed_out, "outcome=\"wait_timed_out\"");
+    for (const errc error :
+         {errc::contended, errc::no_quorum, errc::validity_exhausted, errc::wait_timed_out}) {
+        out.sample(counted.failed[error], writer::label("outcome", to_string(error)));
+    }
     out.sample(counted.cancelled, "outcome=\"cancelled\"");
 }
 
@@ -69,9 +69,10 @@ void losses(writer& out, const metrics& counted, const health&) {
 }
 
 void releases(writer& out, const metrics& counted, const health&) {
-    out.sample(counted.released, "result=\"released\"");
-    out.sample(counted.released_late, "result=\"late\"");
-    out.sample(counted.released_uncertain, "result=\"uncertain\"");
+    using enum release_result;
+    out.sample(counted.released[released], "result=\"released\"");
+    out.sample(counted.released[expired] + counted.released[stolen], "result=\"late\"");
+    out.sample(counted.released[uncertain], "result=\"uncertain\"");
 }
 
 void votes(writer& out, const metrics& counted, const health&) {

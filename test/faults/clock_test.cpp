@@ -106,7 +106,7 @@ TEST_CASE("a minority's clock that is stepped forward loses its vote, not the lo
 
 TEST_CASE("a clock that is stepped back is noticed by the next grant, and the master quarantined") {
     clockwork site;
-    site.settings.quarantine = quarantine::on;
+    site.settings.quarantine = true;
     site.settings.max_ttl = 6s;
     for (std::size_t i = 0; i < 3; ++i) {
         // Their memories are older than any lease, and younger than the step.
@@ -145,7 +145,7 @@ TEST_CASE("a clock that is stepped back is noticed by the next grant, and the ma
 
 TEST_CASE("a clock that is set right while a client is connected ends no quarantine") {
     clockwork site;
-    site.settings.quarantine = quarantine::on;
+    site.settings.quarantine = true;
     site.settings.max_ttl = 1h;
     asio::io_context io;
     client me(io, site.settings);

@@ -14,7 +14,6 @@
 
 using fuzz::require;
 using redlock::endpoint;
-using redlock::transport;
 
 namespace {
 
@@ -54,7 +53,7 @@ bool ipv6(const endpoint& one) {
 
 void check(const endpoint& accepted) {
     require(accepted.database >= 0 && accepted.database <= 65'535, "the database is in its range");
-    const bool is_unix = accepted.transport == transport::unix_socket;
+    const bool is_unix = !accepted.path.empty();
     require(accepted.host.empty() == is_unix, "a host, or a socket");
     require(accepted.path.empty() != is_unix, "a socket, or a host");
     if (is_unix) {
@@ -70,9 +69,9 @@ void check(const endpoint& accepted) {
     const std::string words = to_string(accepted);
     require(words == to_string(anonymous), "user and password are not in the words");
     if (plain(accepted) || ipv6(accepted)) {
-        const std::string_view scheme = is_unix                                ? "unix://"
-                                        : accepted.transport == transport::tls ? "rediss://"
-                                                                               : "redis://";
+        const std::string_view scheme = is_unix        ? "unix://"
+                                        : accepted.tls ? "rediss://"
+                                                       : "redis://";
         std::string refusal;
         const auto again = parse(std::string(scheme) + words, refusal);
         require(again == anonymous, "the words make the same endpoint");

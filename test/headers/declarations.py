@@ -11,7 +11,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-MAXIMUM = 613
+MAXIMUM = 537
 
 
 def count(root):
@@ -29,7 +29,9 @@ def count(root):
     found, seen = 0, set()
     for compound in compounds:
         kind = compound.get('kind')
-        if kind in ('class', 'struct', 'union') and compound.get('prot') != 'private':
+        if compound.get('prot') == 'private':
+            continue
+        if kind in ('class', 'struct', 'union'):
             found += 1
         for member in compound.iter('memberdef'):
             # A file repeats what its namespaces have.

@@ -144,7 +144,7 @@ TEST_CASE("with the recommended ACL no command is refused, in a fair queue eithe
     site.allow(fair ? with(recommended, queue) : recommended);
     CHECK(site.works());
     acquire_options options = waiting(1h);
-    options.order = fair ? fairness::fifo : fairness::none;
+    options.fifo = fair;
     lock mine = site.me->take("r", options);
     const acquisition_ptr next = site.me->begin("r", options);
     const acquisition_ptr last = site.me->begin("r", options);

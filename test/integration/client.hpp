@@ -22,7 +22,7 @@ inline config config_for(const std::vector<std::string>& urls) {
     config result;
     result.masters.assign(urls.begin(), urls.end());
     result.protocol = protocol::plain;
-    result.quarantine = quarantine::off;
+    result.quarantine = false;
     result.master_timeout = 2s;
     result.connect_timeout = 5s;
     result.reconnect_delay_min = 10ms;
@@ -37,7 +37,7 @@ inline acquire_options once(milliseconds ttl = 10s) {
 
 /// One attempt, and nothing is extended.
 inline acquire_options once_unrenewed(milliseconds ttl) {
-    return {.ttl = ttl, .wait = wait_for::none(), .renew = renewal::off};
+    return {.ttl = ttl, .wait = wait_for::none(), .renew = false};
 }
 
 inline acquire_options waiting(milliseconds wait, milliseconds ttl = 10s) {

@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
         return 2;
     }
     redlock::config settings;
-    settings.quarantine = redlock::quarantine::off;
+    settings.quarantine = false;
     settings.master_timeout = std::chrono::milliseconds(500);
     settings.masters.assign(argv + 3, argv + argc);
     redlock::acquire_options options;

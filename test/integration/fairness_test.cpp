@@ -8,7 +8,7 @@ namespace redlock::test { namespace {
 
 acquire_options in_order() {
     acquire_options options = waiting(24h);
-    options.order = fairness::fifo;
+    options.fifo = true;
     return options;
 }
 

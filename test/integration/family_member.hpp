@@ -27,7 +27,7 @@ take_member(blocking::manager& manager, const std::string& kind, acquire_options
         return take("l");
     }
     if (kind == "fair lock") {
-        options.order = fairness::fifo;
+        options.fifo = true;
         return take("f");
     }
     if (kind == "resources") {

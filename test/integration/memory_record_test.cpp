@@ -22,7 +22,7 @@ struct quarantining_site {
     config settings() {
         config result = config_for(masters.urls());
         guarded(result);
-        result.quarantine = quarantine::on;
+        result.quarantine = true;
         result.max_ttl = max_ttl;
         result.clock_offset_bound = 0ms;
         result.health_check_interval = 200ms;

@@ -161,7 +161,7 @@ TEST_CASE("an observer is notified of a leader, of its resignation, and of a cra
     };
     lock term = campaign();
     CHECK(term.has_fencing_token());
-    const std::string leader = change_from("").get().leader;
+    const std::string leader = change_from("").get().owner_digest;
     CHECK(leader == term.owner_digest());
     auto resigned = change_from(leader);
     CHECK(soon([&] { return here.two->async().get_metrics().notification_connections == 3; }));
@@ -170,7 +170,7 @@ TEST_CASE("an observer is notified of a leader, of its resignation, and of a cra
     term = campaign();
     auto crashed = change_from(term.owner_digest());
     term.abandon();
-    CHECK(crashed.get().leader.empty());
+    CHECK(crashed.get().owner_digest.empty());
     CHECK(soon([&] { return here.two->async().get_metrics().subscriptions == 0; }));
 }
 

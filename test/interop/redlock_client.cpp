@@ -65,7 +65,7 @@ private:
         redlock::acquire_options options;
         options.ttl = ttl;
         options.wait = wait;
-        options.renew = redlock::renewal::off;
+        options.renew = false;
         return manager_.call([&](auto token) {
             return manager_.async().async_acquire(resource, options, std::move(token));
         });
@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
     settings.masters.assign(argv + 3, argv + argc);
     settings.max_ttl = std::chrono::minutes(10);
     settings.release_notifications = false;
-    settings.quarantine = redlock::quarantine::off; // the masters are new, and stay
+    settings.quarantine = false; // the masters are new, and stay
     client mine(settings);
     for (std::string line; std::getline(std::cin, line);) {
         std::cout << mine.obey(line) << std::endl;

@@ -75,7 +75,7 @@ TEST_CASE("metrics count acquires, and the connections, bytes and writes of each
         CHECK(master.endpoint == to_string(q.settings.masters[i]));
     }
     CHECK(counted.acquired == 1);
-    CHECK(counted.contended == 1);
+    CHECK(counted.failed[errc::contended] == 1);
     CHECK(counted.attempts == 2);
     CHECK(counted.held == 1);
     CHECK(counted.waiting == 0);

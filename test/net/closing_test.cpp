@@ -102,7 +102,7 @@ TEST_CASE("a release ends an extension under way, and gives the same result when
     CHECK(q.wait(first).value() == release_result::released);
     CHECK(q.wait(second).value() == release_result::released);
     CHECK(q.release(held).value() == release_result::released);
-    CHECK(q.manager->get_metrics().released == 1);
+    CHECK(q.manager->get_metrics().released[release_result::released] == 1);
     CHECK(q.wait(q.begin_wait_lost(held)).error() == errc::released);
     q.run_until([&] { return q.keys() == 0; });
 }

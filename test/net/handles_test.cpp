@@ -266,7 +266,7 @@ TEST_CASE("handles: what is lost keeps others out until its holder lets go, and 
             CHECK(held->lost().stop_requested()); // asked for the first time
             held.reset();
             CHECK(site.no_key_left());
-            CHECK(site.mine.async().get_metrics().released == 0);
+            CHECK(site.mine.async().get_metrics().released[release_result::released] == 0);
         });
     }
 }
@@ -325,10 +325,10 @@ TEST_CASE("an observer of an election that is not notified polls, and ends with 
     election_options options;
     options.poll = 20ms;
     election observed(site.theirs.async(), "r", options);
-    std::vector<leader_status> seen;
+    std::vector<lock_status> seen;
     error_code last;
     const auto watch = [&] {
-        observed.async_wait_change("", [&](error_code error, const leader_status& status) {
+        observed.async_wait_change("", [&](error_code error, const lock_status& status) {
             seen.push_back(status);
             last = error;
         });
@@ -338,7 +338,7 @@ TEST_CASE("an observer of an election that is not notified polls, and ends with 
     CHECK(seen.empty());
     const blocking::lock term = site.mine.acquire("r", once()); // nothing is published of it
     REQUIRE(site.quorum.advance_until([&] { return seen.size() == 1; }, 100ms));
-    CHECK(seen[0].leader == term.async().owner_digest());
+    CHECK(seen[0].owner_digest == term.async().owner_digest());
     site.remove_keys();
     watch();
     site.theirs.async().async_close([](error_code) {});

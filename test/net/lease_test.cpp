@@ -31,7 +31,7 @@ TEST_CASE("a release after the loss shows the votes on the removal, not those on
         master.set_key(key, "somebody");
     }
     q.wait(q.begin_wait_lost(held));
-    q.run_until([&] { return q.manager->get_metrics().released_late == 1; });
+    q.run_until([&] { return q.manager->get_metrics().released[release_result::stolen] == 1; });
     release_outcome& released = q.release(held);
     CHECK(released.value() == release_result::stolen);
     REQUIRE(released.why().votes.size() == 3);

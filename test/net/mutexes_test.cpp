@@ -228,7 +228,7 @@ TEST_CASE("blocking lock: an assignment releases it, and an empty one takes no o
 TEST_CASE("blocking lock: an extension lasts from now on, never shortens, and tells its limit") {
     two_processes site;
     acquire_options options = once();
-    options.renew = renewal::off;
+    options.renew = false;
     blocking::lock one = site.mine.acquire("r", options);
     const auto left = [&] { return one.async().remaining(); };
     CHECK(one.extend(20s) == extend_result::extended);
@@ -301,7 +301,7 @@ TEST_CASE("blocking shared mutex: the standard guards read together and write al
 TEST_CASE("blocking shared mutex: readers rely on the lease that lasts longest") {
     two_processes site;
     acquire_options options = waiting();
-    options.renew = renewal::off;
+    options.renew = false;
     blocking::shared_mutex mine(site.mine, "r", options);
     blocking::shared_mutex theirs(site.theirs, "r", options);
     mine.lock_shared();

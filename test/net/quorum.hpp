@@ -19,11 +19,11 @@ namespace asio = boost::asio;
 
 // One attempt, and no renewal.
 inline acquire_options once(std::chrono::milliseconds ttl = 20s) {
-    return {.ttl = ttl, .wait = wait_for::none(), .renew = renewal::off};
+    return {.ttl = ttl, .wait = wait_for::none(), .renew = false};
 }
 // As many attempts as it takes, and no renewal.
 inline acquire_options patiently(std::chrono::milliseconds ttl = 20s) {
-    return {.ttl = ttl, .wait = wait_for::forever(), .renew = renewal::off};
+    return {.ttl = ttl, .wait = wait_for::forever(), .renew = false};
 }
 
 class quorum {

@@ -124,7 +124,7 @@ TEST_CASE("locks that are renewed, lost and released by several threads stay who
     std::atomic<std::size_t> losses{0};
     std::atomic<std::size_t> results{0};
     acquire_options options = patiently(300ms);
-    options.renew = renewal::automatic;
+    options.renew = true;
     options.max_hold = 500ms;
     with_workers(q, workers, [&](std::size_t me) {
         const std::string name = "r" + std::to_string(me);

@@ -87,7 +87,7 @@ TEST_CASE("work runs while the lock is held, which is released before its value 
         });
     CHECK(calls == 0);
     q.run_until([&] { return calls > 0; });
-    CHECK(q.manager->get_metrics().released == 1);
+    CHECK(q.manager->get_metrics().released[release_result::released] == 1);
     REQUIRE(got);
     CHECK(*got == 7);
     q.run_until([&] { return q.keys() == 0; });
@@ -172,7 +172,7 @@ TEST_CASE("work is cancelled with its scope, and when the lock is lost") {
         scope_outcome scope;
         started_quorum q;
         acquire_options options = once(1500ms);
-        options.renew = renewal::automatic;
+        options.renew = true;
         begin_scope(q, scope, idle.work(), options);
         q.run_until([&] { return idle.resting && q.keys() == 3; });
         one.cause(q, scope);

@@ -92,7 +92,7 @@ void client::begin(unsigned number) {
                                        : redlock::wait_for(milliseconds(one.now.wait_ms));
     options.min_validity = milliseconds(one.now.min_validity_ms);
     options.stop_margin = milliseconds(one.now.stop_margin_ms);
-    options.renew = one.now.renews ? redlock::renewal::automatic : redlock::renewal::off;
+    options.renew = one.now.renews;
     options.max_hold = milliseconds(one.now.max_hold_ms);
     options.fencing =
         one.now.fences && mine_.speaks == speech::guarded && one.now.how != taking::reading;
@@ -107,7 +107,7 @@ void client::begin(unsigned number) {
     one.waits = one.now.wait_ms != 0;
     one.queues = one.waits && one.now.how != taking::reading;
     options.transferable = one.now.transferable;
-    options.order = one.now.fifo ? redlock::fairness::fifo : redlock::fairness::none;
+    options.fifo = one.now.fifo;
     core::acquire_request request{
         .cookie = std::uint64_t{one.cookie} << 8U | number,
         .resource = names.front(),

@@ -120,7 +120,7 @@ TEST_CASE("a majority that granted too late is too slow") {
             it.run_for(200ms);
             CHECK(!it.has_key());
             CHECK(it.idle());
-            CHECK(it.engine.count().validity_exhausted == 1);
+            CHECK(it.engine.count().failed[errc::validity_exhausted] == 1);
         }
     }
 }
@@ -265,7 +265,7 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow repl
         const answer got = it.acquire_now(brief);
         CHECK(got.why == errc::validity_exhausted);
         CHECK(got.votes == std::vector<vote>(3, vote::pending));
-        CHECK(it.engine.count().validity_exhausted == 1);
+        CHECK(it.engine.count().failed[errc::validity_exhausted] == 1);
     }
     SECTION("a hanging majority is an outage even if the validity is used up") {
         it.paths[0].hung = it.paths[1].hung = true;

@@ -223,7 +223,7 @@ TEST_CASE("lease: after an extension that was won the next is due a third of the
     one.hear({extended(1, granted, later)});
     CHECK(one.until(1) == t0 + 9s); // it counts all the same
 
-    site off({.how = {.renew = renewal::off}});
+    site off({.how = {.renew = false}});
     site limited({.limit = t0 + 8s});
     for (site* const last : {&off, &limited}) { // nobody renews it, or not for longer
         last->extend(9s);
@@ -310,7 +310,7 @@ TEST_CASE("lease: a loss is explained with the votes of the masters") {
         {granted, owned_by_other, loss_reason::majority_unreachable},
         {owned_by_other, owned_by_other, loss_reason::owned_by_other},
         {owned_by_other, absent, loss_reason::expired},
-        {granted, granted, loss_reason::expired, {.renew = renewal::off}},
+        {granted, granted, loss_reason::expired, {.renew = false}},
         {granted, granted, loss_reason::majority_unreachable, {}, 100ms},
         {granted, granted, loss_reason::stalled, {}, 100ms + 1ns}, // this process did not run
         {absent, absent, loss_reason::expired, {}, 1s},

@@ -40,7 +40,7 @@ struct site : unit::claim_site {
         it.votes.of[0].latency = 1ms;
         it.votes.of[0].said = granted;
         if (how != rollback) {
-            it.hold({.stop_margin = {}, .renew = renewal::off}, t0 + 8s, forever, at());
+            it.hold({.stop_margin = {}, .renew = false}, t0 + 8s, forever, at());
         }
         if (how == late) {
             it.lose();

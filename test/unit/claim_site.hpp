@@ -77,7 +77,7 @@ struct claim_site {
     }
     /// Nobody renews it.
     void hold(time_point until) {
-        it.hold({.stop_margin = {}, .renew = redlock::renewal::off}, until, core::forever, at());
+        it.hold({.stop_margin = {}, .renew = false}, until, core::forever, at());
     }
     /// An extension that is under way to all.
     void extend(milliseconds ttl) {

@@ -407,7 +407,7 @@ TEST_CASE("claim: it goes from asking to held, to lost, to removed") {
     one.it.votes.of[0].confirm(now + 9s);
     one.it.votes.of[1].confirm(now + 9s);
     one.it.votes.of[2].confirm(now + 8s);
-    one.it.hold({.stop_margin = 1s, .renew = renewal::off}, now + 9s, forever, one.at());
+    one.it.hold({.stop_margin = 1s, .renew = false}, now + 9s, forever, one.at());
     one.hear({raised(0, owned_by_other, deadline | later)});
     CHECK(phase() == "held, acts");
     CHECK(one.it.held_until() == now + 7s);

@@ -52,12 +52,6 @@ change tls(T tls_options::*field, std::type_identity_t<T> value) {
 change master(std::string_view url) {
     return [url = std::string(url)](config& it) { it.masters[1] = url; };
 }
-change socket(std::string path) {
-    return [path](config& it) {
-        it.masters[1].transport = transport::unix_socket;
-        it.masters[1].path = path;
-    };
-}
 
 config changed(const std::vector<change>& changes) {
     config out = good();
@@ -104,7 +98,6 @@ TEST_CASE("an invalid value of the configuration is refused in one sentence, wit
          "masters[1] is '/one?db=3'" + once},
         {{set(&config::masters, {"unix:///one", "unix:///two", "redis://one"})}, ""},
         // An endpoint that was made member by member.
-        {{master(&endpoint::transport, transport(77))}, "masters[1].transport is 77" + of(2)},
         {{master(&endpoint::host, "")}, "masters[1].host is empty; write a name or an address"},
         {{master(&endpoint::host, std::string(256, 'h'))},
          "masters[1].host has 256 characters; allowed: 1 to 255"},
@@ -113,9 +106,11 @@ TEST_CASE("an invalid value of the configuration is refused in one sentence, wit
          "masters[1].database is 65536; allowed: 0 to 65535"},
         {{master(&endpoint::username, "me"), master(&endpoint::password, "")},
          "masters[1].username is 'me'; a user needs a password"},
-        {{socket("")}, "masters[1].path has 0 bytes; allowed: 1 to 107, as an absolute path"},
-        {{socket("relative")}, "masters[1].path is 'relative'; write an absolute path"},
-        {{socket("/" + std::string(107, 'p'))},
+        {{master(&endpoint::path, "relative")},
+         "masters[1].path is 'relative'; write an absolute path"},
+        {{master(&endpoint::path, "/s"), master(&endpoint::tls, true)},
+         "masters[1].path is '/s'; TLS is for TCP only"},
+        {{master(&endpoint::path, "/" + std::string(107, 'p'))},
          "masters[1].path has 108 bytes; allowed: 1 to 107, as an absolute path"},
         {{master(&endpoint::name, "a b")}, "masters[1].name is 'a b'" + letters},
         {{master(&endpoint::name, std::string(65, 'a'))},
@@ -123,7 +118,6 @@ TEST_CASE("an invalid value of the configuration is refused in one sentence, wit
         {{master(&endpoint::name, "Lock-1_b.example")}, ""},
         // Enumerations.
         {{set(&config::protocol, protocol(77))}, "protocol is 77" + of(1)},
-        {{set(&config::quarantine, quarantine(77))}, "quarantine is 77" + of(1)},
         {{[](config& it) { it.log.level = log_level(77); }}, "log.level is 77" + of(4)},
         // Numbers that depend on each other, and the drift factor.
         {{set(&config::retry_delay_min, 300ms), set(&config::retry_delay_max, 299ms)},
@@ -154,7 +148,7 @@ TEST_CASE("an invalid value of the configuration is refused in one sentence, wit
          "tls.certificate_file is empty; a private key needs its certificate"},
         // What becomes a C string; a password is sent with its length.
         {{master(&endpoint::host, nul)}, "masters[1].host is 'x\\x00y'" + without},
-        {{socket("/" + nul)}, "masters[1].path is '/x\\x00y'" + without},
+        {{master(&endpoint::path, "/" + nul)}, "masters[1].path is '/x\\x00y'" + without},
         {{set(&config::username, nul), set(&config::password, "s3cret")},
          "username is 'x\\x00y'" + without},
         {{tls(&tls_options::ca_file, nul)}, "tls.ca_file is 'x\\x00y'" + without},
@@ -213,7 +207,7 @@ TEST_CASE("every duration is refused outside of its range, and accepted at its l
 TEST_CASE("each warning is given, and has a text of its own") {
     config odd = good();
     odd.masters.resize(2);
-    odd.quarantine = quarantine::off;
+    odd.quarantine = false;
     odd.master_timeout = odd.max_ttl;
     odd.tls.verify = false;
     CHECK(detail::check(odd).has_value());
@@ -252,8 +246,6 @@ TEST_CASE("an invalid option of an acquire is refused in one sentence") {
         std::string sentence;
     } rows[] = {
         {{}, ""},
-        {{.renew = renewal(77)}, "renew is 77" + of(1)},
-        {{.order = fairness(77)}, "order is 77" + of(1)},
         {{.mode = lock_mode(77)}, "mode is 77" + of(1)},
         // More than the drift of 1 % and 2 ms, rounded up, and the margins; at most max_ttl.
         {{.ttl = 0ms}, "ttl is 0 ms; allowed: 4 ms to 30000 ms"},
@@ -338,7 +330,7 @@ TEST_CASE("a configuration becomes the engine's settings") {
     it.max_ttl = 11s;
     it.clock_drift_factor = 0.25;
     it.clock_drift_margin = 3ms;
-    it.quarantine = quarantine::off;
+    it.quarantine = false;
     it.founds_quorum = false;
     const struct {
         milliseconds config::*field;

@@ -5,7 +5,6 @@
 namespace endpoint_test { namespace {
 
 using redlock::endpoint;
-using redlock::transport;
 
 // The sentence with which a URL is refused, or nothing if it is accepted.
 std::string refusal(std::string_view url) {
@@ -23,7 +22,7 @@ bool mentions(const std::string& text, std::string_view what) {
 
 TEST_CASE("a URL says how to reach a master") {
     endpoint plain("redis://db1");
-    CHECK(plain.transport == transport::tcp);
+    CHECK(!plain.tls);
     CHECK(plain.host == "db1");
     CHECK(plain.port == 6379);
     CHECK(plain.database == 0);
@@ -31,7 +30,7 @@ TEST_CASE("a URL says how to reach a master") {
     CHECK(plain.password.empty());
 
     const endpoint full("rediss://me:s3cret@db.example.org:7001/15");
-    CHECK(full.transport == transport::tls);
+    CHECK(full.tls);
     CHECK(full.host == "db.example.org");
     CHECK(full.port == 7001);
     CHECK(full.database == 15);
@@ -39,7 +38,6 @@ TEST_CASE("a URL says how to reach a master") {
     CHECK(full.password == "s3cret");
 
     const endpoint socket("unix://:s3cret@/run/redis/one.sock?db=3");
-    CHECK(socket.transport == transport::unix_socket);
     CHECK(socket.path == "/run/redis/one.sock");
     CHECK(socket.database == 3);
     CHECK(socket.username.empty());

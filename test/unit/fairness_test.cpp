@@ -15,7 +15,7 @@ namespace core = redlock::core;
 
 acquire_options in_order(redlock::wait_for wait = redlock::wait_for::forever()) {
     acquire_options options = waiting(wait);
-    options.order = redlock::fairness::fifo;
+    options.fifo = true;
     return options;
 }
 

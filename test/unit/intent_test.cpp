@@ -23,7 +23,7 @@ struct read_quorum : started_quorum {
     std::uint64_t write(redlock::wait_for wait, bool fencing = false, bool fifo = false) {
         acquire_options options = once();
         options.wait = wait;
-        options.order = fifo ? redlock::fairness::fifo : redlock::fairness::none;
+        options.fifo = fifo;
         options.fencing = fencing;
         return acquire_form(core::lock_form::exclusive, options, "r");
     }

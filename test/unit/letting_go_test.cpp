@@ -36,7 +36,7 @@ TEST_CASE("a lost lease whose secret was passed on expires, unless its holder le
         CHECK(it.answer_to(next) == nullptr);
         it.run_for(1s);
         CHECK(it.answered(next).won);
-        CHECK(it.engine.count().released_late == 1);
+        CHECK(it.engine.count().released[release_result::expired] == 1);
     }
     quorum_with_lock it(3, options);
     it.run_until(it.got.held_until + 1ms);
@@ -137,7 +137,7 @@ TEST_CASE(
     it.at(it.got.held_until, [&] { it.release(it.got); }); // before the timers of that moment
     it.run_until(it.got.held_until + 50ms);
     CHECK(it.removed_as(it.got) != release_result::released);
-    CHECK(it.engine.count().released == 0);
+    CHECK(it.engine.count().released[release_result::released] == 0);
     CHECK(!it.lost_at(it.got)); // its holder needs no notification
 }
 

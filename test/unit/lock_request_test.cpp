@@ -67,7 +67,7 @@ TEST_CASE("lock request: several resources are sorted, none is there twice") {
         return lock_request{.wanted = std::move(names), .options = options};
     };
     CHECK(!allowed(several({"a", "b"}), protocol::plain));
-    CHECK(!allowed(several({"a", "b"}, {.order = fairness::fifo})));
+    CHECK(!allowed(several({"a", "b"}, {.fifo = true})));
     CHECK(!allowed(several({"a", "b"}, {.mode = lock_mode::shared})));
     CHECK(!allowed(several({})));
     std::vector<std::string> many;
@@ -99,7 +99,7 @@ TEST_CASE("lock request: several resources that are refused are named") {
 }
 
 TEST_CASE("lock request: a list of one resource is that resource") {
-    checked_request wanted({.wanted = {"a", "a"}, .options = {.order = fairness::fifo}});
+    checked_request wanted({.wanted = {"a", "a"}, .options = {.fifo = true}});
     CHECK(passes(wanted, protocol::plain));
     CHECK(form_of(wanted) == lock_form::exclusive);
     CHECK(wanted.resource == "a");
@@ -128,7 +128,7 @@ TEST_CASE("lock request: slots of a pool") {
     CHECK(!allowed(slots(1, 0)));
     CHECK(!allowed(slots(1, slot_pool_size_max + 1)));
     CHECK(!allowed(slots(resources_max + 1, 1'000)));
-    CHECK(!allowed(slots(1, 3, {.order = fairness::fifo})));
+    CHECK(!allowed(slots(1, 3, {.fifo = true})));
     CHECK(!allowed(slots(1, 3, {.mode = lock_mode::shared})));
     CHECK(detail::name_of_slots("p", {1, 20}) == "p:slot:1,20");
 }
@@ -145,17 +145,14 @@ TEST_CASE("lock request: a refusal names the value and what is allowed") {
         why({.wanted = "r", .options = {.fencing = true, .mode = lock_mode::shared}})
         == "fencing is 'on'; allowed: 'off', with mode shared");
     CHECK(
-        why({.wanted = "r", .options = {.order = fairness::fifo, .mode = lock_mode::shared}})
-        == "order is 'fifo'; allowed: 'none', with mode shared");
+        why({.wanted = "r", .options = {.fifo = true, .mode = lock_mode::shared}})
+        == "fifo is 'on'; allowed: 'off', with mode shared");
     const acquire_options mode{.mode = static_cast<lock_mode>(7)};
-    const acquire_options order{.order = static_cast<fairness>(7)};
     for (const lock_request& wanted : std::vector<lock_request>{
              {.wanted = "r"}, {.wanted = {"a", "b"}}, {.wanted = slots("p", 3)}}) {
         lock_request one = wanted;
         one.options = mode;
         CHECK(why(one) == "mode is 7; allowed: 0 to 1, the values of the enumeration");
-        one.options = order;
-        CHECK(why(one) == "order is 7; allowed: 0 to 1, the values of the enumeration");
     }
 }
 

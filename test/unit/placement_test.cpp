@@ -22,6 +22,18 @@ std::vector<std::string> names(std::size_t count) {
     return out;
 }
 
+// As the header says, line by line.
+std::uint64_t placement_weight(const std::string& quorum, const std::string& name) {
+    std::uint64_t h = 0xcbf29ce484222325;
+    for (const char b : quorum + '\0' + name) {
+        h = (h ^ static_cast<unsigned char>(b)) * 0x100000001b3;
+    }
+    h = h + 0x9e3779b97f4a7c15;
+    h = (h ^ h >> 30U) * 0xbf58476d1ce4e5b9;
+    h = (h ^ h >> 27U) * 0x94d049bb133111eb;
+    return h ^ h >> 31U;
+}
+
 TEST_CASE("the weights are those of the documentation, in every version") {
     CHECK(placement_weight("east", "jobs/nightly") == 0x038b4ee6608f9058);
     CHECK(placement_weight("west", "jobs/nightly") == 0xc4bca468e2dffad8);
@@ -47,6 +59,11 @@ TEST_CASE("the home is where the weight is largest, in whatever order the quorum
         CHECK(quorums[place(quorums, "a")] == "east");
         CHECK(quorums[place(quorums, "b")] == "north");
     } while (std::next_permutation(quorums.begin(), quorums.end()));
+    for (std::size_t i = 0; i < 1'000; ++i) {
+        const std::string name = resource(i) + "\xc3\x9f";
+        const auto weight = [&](const std::string& one) { return placement_weight(one, name); };
+        CHECK(quorums[place(quorums, name)] == *std::ranges::max_element(quorums, {}, weight));
+    }
 }
 
 TEST_CASE("a quorum that is added takes its share, and nothing else moves") {

@@ -78,7 +78,7 @@ page parse(const std::string& text) {
 metrics some_metrics() {
     metrics out;
     out.acquired = 7;
-    out.contended = 3;
+    out.failed[errc::contended] = 3;
     out.lost[loss_reason::owned_by_other] = 2;
     out.waiting = 4;
     detail::histogram_access::add(out.hold, 30us);

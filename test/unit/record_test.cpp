@@ -190,7 +190,7 @@ TEST_CASE("while a smaller max_ttl is planned, new leases and renewals are at mo
     REQUIRE(q.it.engine.ttl_limit() == 30s);
     acquire_options options = once();
     options.ttl = 10s;
-    options.renew = redlock::renewal::automatic;
+    options.renew = true;
     const answer lease = q.it.take(options);
     REQUIRE(lease.won);
 

@@ -312,7 +312,7 @@ struct started_quorum : virtual_quorum {
 
 /// A lock that is renewed by nobody, for 10 s.
 inline acquire_options patient(redlock::wait_for wait = redlock::wait_for::forever()) {
-    return {.ttl = seconds(10), .wait = wait, .renew = redlock::renewal::off};
+    return {.ttl = seconds(10), .wait = wait, .renew = false};
 }
 /// The same without waiting.
 inline acquire_options once() {

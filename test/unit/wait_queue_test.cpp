@@ -100,7 +100,7 @@ TEST_CASE("wait queue: a new front pauses, and knows what the queue has found ou
     CHECK(one.last.count(vote::held) == 1);
     it.held_until = it.now + 3s;
     CHECK(it.queue.promoted(it.view()) == it.now + 3s);
-    one.options.order = fairness::fifo; // the place in the fair queue is to be kept
+    one.options.fifo = true; // the place in the fair queue is to be kept
     CHECK(it.queue.promoted(it.view()) == it.now);
     it.queue.found(errc::no_quorum, {});
     it.queue.promoted(it.view());
@@ -128,7 +128,7 @@ TEST_CASE("wait queue: hand-offs go on for a time, or for eight round trips") {
 TEST_CASE("wait queue: in the order of arrival a lease passes only to a waiter that is first "
           "everywhere") {
     site it;
-    it.add().options.order = fairness::fifo;
+    it.add().options.fifo = true;
     const offered_lease lease{.lasts_until = it.now + 1h, .ttl = 10s};
     CHECK(it.queue.hand(lease, it.view()) == nullptr);
     it.queue.ticket.ask(1);
@@ -451,7 +451,7 @@ TEST_CASE("wait queue: a place in a fair queue that is left or refused is asked 
     settings rules;
     rules.master_timeout = 100ms;
     redlock::acquire_options in_order;
-    in_order.order = fairness::fifo;
+    in_order.fifo = true;
     CHECK(ticket.wanted(in_order, now));
     CHECK(!ticket.wanted({}, now));
     CHECK(ticket.keep_by(rules, now + 1ms) == forever);

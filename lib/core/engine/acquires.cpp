@@ -182,14 +182,8 @@ void engine::finish_if_on_wire(acquire_call& wanted, time_point now) {
     timers_.cancel(wanted.wake);
     if (!wanted.outcome) {
         ++counters_.cancelled;
-    } else if (*wanted.outcome == errc::contended) {
-        ++counters_.contended;
-    } else if (*wanted.outcome == errc::no_quorum) {
-        ++counters_.no_quorum;
-    } else if (*wanted.outcome == errc::validity_exhausted) {
-        ++counters_.validity_exhausted;
-    } else if (*wanted.outcome == errc::wait_timed_out) {
-        ++counters_.wait_timed_out;
+    } else {
+        ++counters_.failed[*wanted.outcome];
     }
     host_.not_acquired(wanted);
     acquires_.destroy(wanted);

@@ -176,7 +176,7 @@ void engine::end_late(claim& lease, time_point now) {
         return;
     }
     --lost_;
-    ++counters_.released_late;
+    ++counters_.released[release_result::expired];
     lease_ended(lease, now);
     host_.removed(lease, release_result::expired);
     timers_.cancel(lease.wake);

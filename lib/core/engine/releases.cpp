@@ -54,7 +54,7 @@ bool engine::hand_off(claim& lease, time_point now) {
     }
     end_scan(next);
     ++counters_.local_handoffs;
-    ++counters_.released;
+    ++counters_.released[release_result::released];
     host_.removed(lease, release_result::released);
     const time_point deadline = lease.deadline();
     const steps what = lease.hand_to(
@@ -237,9 +237,7 @@ steps engine::settle(claim& ended, time_point now) {
 void engine::settled(claim& ended, steps what, time_point now) {
     if (has(what, steps::known)) {
         const release_result result = ended.result();
-        ++(result == release_result::released    ? counters_.released
-           : result == release_result::uncertain ? counters_.released_uncertain
-                                                 : counters_.released_late);
+        ++counters_.released[result];
         host_.removed(ended, result);
     }
     if (has(what, steps::gone)) {

@@ -117,7 +117,7 @@ void engine::leave(acquire_call& wanted, time_point now) {
     } else if (!wrong::leaver_blocks_its_queue && was_front) {
         acquire_call& next = *mine->front();
         name(next);
-        if (next.options.order != fairness::fifo) {
+        if (!next.options.fifo) {
             leave_queue(*mine, now);
         }
         pause(next, mine->promoted(view_of(*mine, now)), now);

@@ -60,7 +60,7 @@ struct asking_state {
     time_point patience = forever;
 };
 struct held_state {
-    renewal renew = renewal::automatic;
+    bool renew = true;
     loss_reason loss = loss_reason::none;
     bool extended = false;       // the result of the last round
     bool margin_follows = false; // the ttl of the last extension

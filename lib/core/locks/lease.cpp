@@ -57,7 +57,7 @@ void claim::hold(
     time_point next_at = forever;
     if (extending_.active) { // of the owner before a local handoff: it goes on
         next_at = later(extending_.sent, at.rules.master_timeout);
-    } else if (options.renew == renewal::automatic) {
+    } else if (options.renew) {
         const time_point renewed_at = lasts_until(at) - (ttl_ - at.rules.drift.of(ttl_));
         next_at = renewal_time(renewed_at, ttl_, at.random);
     }
@@ -150,7 +150,7 @@ steps claim::end_round(bool extended, const circumstances& at) {
     if (extended && more_) {
         more_->renewal_delay.reset();
     }
-    if (held_.renew == renewal::off || held_.deadline >= hold_limit()) {
+    if (!held_.renew || held_.deadline >= hold_limit()) {
         held_.next_at = forever;
     } else if (extended) {
         held_.next_at = renewal_time(extending_.sent, ttl_, at.random);
@@ -181,8 +181,7 @@ loss_reason claim::reason(std::size_t majority) const noexcept {
     if (held_.deadline == never || foreign + absent + majority > votes.of.size()) {
         return foreign > absent ? loss_reason::owned_by_other : loss_reason::expired;
     }
-    return held_.renew == renewal::automatic ? loss_reason::majority_unreachable
-                                             : loss_reason::expired;
+    return held_.renew ? loss_reason::majority_unreachable : loss_reason::expired;
 }
 
 steps claim::stop_now(const circumstances& at) noexcept {

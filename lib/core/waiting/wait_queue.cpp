@@ -56,7 +56,7 @@ time_point wait_queue::promoted(const wait_view& at) {
         front_->last = last_;
         front_->outcome = outcome_;
     }
-    if (front_->options.order == fairness::fifo) {
+    if (front_->options.fifo) {
         return at.now; // the ticket belongs to the queue and must be kept
     }
     return at.held_until.value_or(later(at.now, at.retry_floor()));
@@ -80,9 +80,7 @@ acquire_call* wait_queue::hand(const offered_lease& lease, const wait_view& at) 
     acquire_call& next = wrong::handoff_to_the_last ? *back_ : *front_;
     const acquire_options& wants = next.options;
     const std::chrono::nanoseconds for_ttl =
-        wants.renew == renewal::automatic
-            ? wants.ttl / 2
-            : wants.ttl - wants.ttl / 20 - at.rules.drift.of(wants.ttl);
+        wants.renew ? wants.ttl / 2 : wants.ttl - wants.ttl / 20 - at.rules.drift.of(wants.ttl);
     const auto needed = wrong::handoff_past_deadline
                             ? std::chrono::nanoseconds(-lease.ttl)
                             : std::max<std::chrono::nanoseconds>(

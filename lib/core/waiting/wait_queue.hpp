@@ -35,7 +35,7 @@
 namespace redlock::core {
 
 /// The ticket of a wait queue in the fair queue that one master keeps for a lock
-/// (`fairness::fifo`). It only orders attempts. The votes of a majority decide.
+/// (`acquire_options::fifo`). It only orders attempts. The votes of a majority decide.
 struct queue_ticket {
     std::string waiter;                // its name there; empty: none yet
     std::size_t queue_master = nobody; // the master that keeps the queue
@@ -47,7 +47,7 @@ struct queue_ticket {
 
     /// Whether the front has to request its turn.
     bool wanted(const acquire_options& options, time_point now) const noexcept {
-        return options.order == fairness::fifo && now >= refused_until;
+        return options.fifo && now >= refused_until;
     }
     /// The request is sent.
     void ask(std::size_t master) noexcept {
@@ -82,8 +82,7 @@ struct queue_ticket {
     /// Whether a lease may be handed off locally to `next`: no other process is first in the fair
     /// queue.
     bool allows(const acquire_options& next, const settings& rules, time_point now) const noexcept {
-        return next.order != fairness::fifo
-               || (first && now < later(renewed, rules.ticket_lease()));
+        return !next.fifo || (first && now < later(renewed, rules.ticket_lease()));
     }
 
     void reset() {
@@ -139,7 +138,7 @@ public:
                                      // it has asked again
     std::uint64_t others_first = 0;  // how many of them, less those that have released it since
     bool crowded = false; // several others waited at the last release, or one was faster since
-    queue_ticket ticket;  // the ticket in the fair queue (`fairness::fifo`)
+    queue_ticket ticket;  // the ticket in the fair queue (`acquire_options::fifo`)
     polling polls;        // the attempts of the front
     bool lingers = false; // it is empty, and stays subscribed for its next waiter
     timer wake{.owner = timer_owner::wait_queue}; // the end of that, once the lock was released
