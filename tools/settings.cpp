@@ -141,6 +141,8 @@ std::string password_of(const std::string& path) {
 std::string in_options(const redlock::detail::invalid_value& bad) {
     const std::string low = text_of_setting(bad.minimum);
     const std::string high = text_of_setting(bad.maximum);
+    const bool by_option =
+        bad.field == "ttl" && bad.maximum != redlock::detail::setting_value(std::chrono::hours(24));
     std::string out = fmt::format(
         "{} {} {}{}{}",
         option_of(bad.field),
@@ -153,7 +155,7 @@ std::string in_options(const redlock::detail::invalid_value& bad) {
                + (bad.field == "max_hold" ? low + " (longer than --grace) or more"
                   : high.empty()          ? low + " or more"
                   : low == high           ? low
-                  : bad.field == "ttl"    ? fmt::format("{} to --max-ttl, {}", low, high)
+                  : by_option             ? fmt::format("{} to --max-ttl, {}", low, high)
                                           : fmt::format("{} to {}", low, high));
     }
     std::string rule = bad.rule;

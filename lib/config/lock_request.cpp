@@ -29,8 +29,9 @@ validation only(
 
 invalid_value
 not_allowed(milliseconds ttl, const config& config, milliseconds longest, milliseconds needed) {
-    const bool given = longest == config.max_ttl; // by the same caller
-    const char* const limit = ttl <= longest || given                ? ""
+    // One that the same caller gave, or the longest of all, needs no name.
+    const bool known = longest == config.max_ttl || longest == core::ttl_max;
+    const char* const limit = ttl <= longest || known                ? ""
                               : config.protocol == protocol::guarded ? "the quorum's max_ttl"
                                                                      : "max_ttl";
     return {"ttl", ttl, {}, needed + milliseconds(1), longest, limit};

@@ -159,6 +159,8 @@ def _(quorum):
         refused(quorum, ['run', *words, 'a', '--', 'true'], CONFIGURATION, env=masters, exactly=exactly)
     refused(quorum, ['acquire', '--max-ttl', '30s', '--ttl', '60s', 'a'], CONFIGURATION, env=masters,
             exactly='--ttl is 1m; allowed: 4ms to --max-ttl, 30s')
+    refused(quorum, ['acquire', '--ttl', '2d', 'a'], CONFIGURATION, env=masters,
+            exactly='--ttl is 2d; allowed: 4ms to 1d')
     refused(quorum, ['run', '', '--', 'true'], USAGE, env=masters, exactly='the name has 0 bytes; allowed: 1 to 1024')
 
 

@@ -281,6 +281,13 @@ TEST_CASE("an invalid option of an acquire is refused in one sentence") {
     }
     static_assert(wait_for(std::chrono::hours::max()) == wait_for::forever());
 
+    // Without a max_ttl: that of the quorum is not known here, and is not what a day is longer
+    // than.
+    const config founded = changed({set(&config::max_ttl, 0ms)});
+    CHECK(
+        refusal(detail::check(options{.ttl = 48h}, founded))
+        == "ttl is 172800000 ms; allowed: 4 ms to 86400000 ms");
+
     const config drifting =
         changed({set(&config::clock_drift_factor, 0.5), set(&config::clock_drift_margin, 10s)});
     CHECK(mentions(refusal(detail::check(options{.ttl = 20s}, drifting)), "ttl is 20000 ms"));
