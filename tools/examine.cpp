@@ -20,6 +20,7 @@
 namespace cli {
 namespace {
 
+using redlock::core::reply_type;
 using redlock::detail::connection;
 using redlock::detail::connection_error;
 using redlock::detail::reply;
@@ -51,7 +52,7 @@ bool forbidden(const reply& answer) {
 }
 
 bool is_ok(const reply& answer) {
-    return answer.what == reply::kind::text && answer.text == "OK";
+    return !answer.failed() && answer.text == "OK";
 }
 
 class examination {
@@ -136,7 +137,7 @@ private:
             const reply answer = master_.ask({"CONFIG", "GET", name});
             // Servers of Redis' kind have no value for a parameter that they lack.
             const bool known = answer.items.size() == 2;
-            const bool lacks = answer.what == reply::kind::list && answer.items.empty();
+            const bool lacks = answer.type == reply_type::array && answer.items.empty();
             if (understood("CONFIG GET", answer, known || lacks) && known) {
                 out_.configuration[name] = answer.items[1].text;
             }
@@ -155,7 +156,7 @@ private:
             out_.write_refusal = set.text;
         }
         const reply value = attempt("+get", true, {"GET", lock});
-        const bool expired = value.what == reply::kind::nothing; // on a slow master
+        const bool expired = value.type == reply_type::nil; // on a slow master
         understood("GET", value, expired || value.text == "doctor");
         number_of("PTTL", attempt("+pttl", true, {"PTTL", lock}));
         number_of("PEXPIRE", attempt("+pexpire", true, {"PEXPIRE", lock, "2000"}));
@@ -195,7 +196,7 @@ private:
             out_.foreign_record = kept.text.starts_with("WRONGTYPE");
             return;
         }
-        if (kept.what == reply::kind::nothing) {
+        if (kept.type == reply_type::nil) {
             return;
         }
         std::istringstream words(kept.text);
@@ -232,7 +233,7 @@ private:
     }
 
     void number_of(std::string_view command, const reply& answer) {
-        understood(command, answer, answer.what == reply::kind::number);
+        understood(command, answer, answer.type == reply_type::integer);
     }
 
     const redlock::config& how_;

@@ -44,7 +44,7 @@ wrong_types(const redlock::endpoint& where, const redlock::config& how, std::str
                                                                        {keys.queue_until, "zset"}};
         for (const auto& [key, needed] : types) {
             const redlock::detail::reply type = master.ask({"TYPE", key});
-            if (type.what == redlock::detail::reply::kind::text && type.text != "none"
+            if (type.type == redlock::core::reply_type::status && type.text != "none"
                 && type.text != needed) {
                 out.push_back(fmt::format(
                     "the key {0} has the type {1}, a lock needs {2}; if no other program uses it: "

@@ -22,6 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+using core::reply_type;
 using detail::connection;
 using detail::connection_error;
 using detail::reply;
@@ -87,11 +88,11 @@ std::string literal(std::string_view text) {
 }
 
 // Returns what a master has replied, if it is of a type that this command can have.
-reply checked(reply it, const char* command, std::initializer_list<reply::kind> types) {
+reply checked(reply it, const char* command, std::initializer_list<reply_type> types) {
     if (it.failed()) {
         throw connection_error(it.text);
     }
-    if (std::ranges::count(types, it.what) == 0) {
+    if (std::ranges::count(types, it.type) == 0) {
         throw connection_error(fmt::format("invalid reply to {}", command));
     }
     return it;
@@ -113,9 +114,9 @@ std::set<std::string> scan(connection& master, std::string_view prefix) {
             master.ask(
                 {"SCAN", cursor, "MATCH", pattern, "COUNT", scan_count}, detail::scan_reply_max),
             "SCAN",
-            {reply::kind::list});
-        if (page.items.size() != 2 || page.items[0].what != reply::kind::text
-            || page.items[1].what != reply::kind::list) {
+            {reply_type::array});
+        if (page.items.size() != 2 || page.items[0].type != reply_type::string
+            || page.items[1].type != reply_type::array) {
             throw connection_error("invalid reply to SCAN");
         }
         if (page.items[0].text == cursor && cursor != "0") { // Redis never stays where it is
@@ -158,7 +159,7 @@ std::string other_quorum(
 
 core::recorded_list list_on(connection& master, const std::string& record_key) {
     const reply found =
-        checked(master.ask({"GET", record_key}), "GET", {reply::kind::text, reply::kind::nothing});
+        checked(master.ask({"GET", record_key}), "GET", {reply_type::string, reply_type::nil});
     const std::string_view record = found.text;
     return core::read_list(record.substr(record.rfind(' ') + 1));
 }
@@ -167,7 +168,7 @@ core::recorded_list list_on(connection& master, const std::string& record_key) {
 std::pair<bool, std::string>
 take_from(connection& master, const detail::lock_keys& keys, const std::string& other, force when) {
     const reply seen =
-        checked(master.ask({"GET", keys.lock}), "GET", {reply::kind::text, reply::kind::nothing});
+        checked(master.ask({"GET", keys.lock}), "GET", {reply_type::string, reply_type::nil});
     // Without a key the script is sent as well: any server can reply nil, but only Redis runs it.
     const bool at_once = when == force::at_once;
     const reply done = checked(
@@ -179,7 +180,7 @@ take_from(connection& master, const detail::lock_keys& keys, const std::string& 
              seen.text,
              at_once ? keys.channel : other}),
         "EVAL",
-        {reply::kind::number});
+        {reply_type::integer});
     if (done.number < -1 || done.number > 1) {
         throw connection_error("invalid reply to EVAL");
     }

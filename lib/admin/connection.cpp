@@ -2,7 +2,6 @@
 
 #include "core/bytes/append_command.hpp"
 #include "core/bytes/keys.hpp"
-#include "core/bytes/resp.hpp"
 #include "core/masters/admission.hpp"
 #include "net/open_socket.hpp"
 #include "net/settings_file.hpp"
@@ -46,29 +45,12 @@ constexpr std::size_t error_length_max = 500; // it is shown to people
 
 // `rest` begins with the elements of `from`, each followed by its own. hiredis bounds the depth.
 reply reply_of(const core::reply& from, std::span<const core::reply>& rest) {
-    reply out;
-    switch (from.type) {
-    case core::reply_type::integer:
-        out.what = reply::kind::number;
-        out.number = from.integer;
-        break;
-    case core::reply_type::nil:
-        break;
-    case core::reply_type::array:
-        out.what = reply::kind::list;
-        for (std::int64_t i = 0; i < from.integer; ++i) {
-            const core::reply& element = rest.front();
-            rest = rest.subspan(1);
-            out.items.push_back(reply_of(element, rest));
-        }
-        break;
-    case core::reply_type::error:
-        out.what = reply::kind::error;
-        out.text = from.text.substr(0, error_length_max);
-        break;
-    default:
-        out.what = reply::kind::text;
-        out.text = from.text;
+    const std::size_t longest = from.is_error() ? error_length_max : from.text.size();
+    reply out{from.type, std::string(from.text.substr(0, longest)), from.integer, {}};
+    for (std::int64_t i = 0; from.type == core::reply_type::array && i < from.integer; ++i) {
+        const core::reply& element = rest.front();
+        rest = rest.subspan(1);
+        out.items.push_back(reply_of(element, rest));
     }
     return out;
 }
@@ -318,8 +300,6 @@ connection::connection(const endpoint& master, const config& quorum)
 }
 
 connection::~connection() = default;
-connection::connection(connection&&) noexcept = default;
-connection& connection::operator=(connection&&) noexcept = default;
 
 reply connection::ask(const std::vector<std::string_view>& words, std::size_t longest) {
     // People look at this output, and a busy server that replies is better than a silent one.

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include "core/bytes/resp.hpp"
+
 #include <redlock/config.hpp>
 
 #include <chrono>
@@ -32,23 +34,15 @@ struct lock_keys {
 /// Returns the names of the keys and of the channel of a lock. Thread-safe.
 lock_keys keys_of(const config& quorum, std::string_view resource);
 
-/// The reply of a server.
+/// The reply of a server, which lasts longer than that of `core`.
 struct reply {
-    /// Its type.
-    enum class kind : std::uint8_t {
-        text,    ///< a string or a status
-        number,  ///< an integer
-        list,    ///< an array
-        nothing, ///< nil
-        error,   ///< an error of the server
-    };
-    kind what = kind::nothing; ///< its type
-    std::string text;          ///< also of an error
-    std::int64_t number = 0;   ///< of `number`
-    std::vector<reply> items;  ///< of `list`
+    core::reply_type type = core::reply_type::nil;
+    std::string text;         ///< also of an error
+    std::int64_t number = 0;  ///< of an integer
+    std::vector<reply> items; ///< of an array
 
     /// Whether it is an error.
-    bool failed() const noexcept { return what == kind::error; }
+    bool failed() const noexcept { return type == core::reply_type::error; }
 };
 
 /// The server cannot be reached, does not reply, or does not speak RESP.
@@ -71,8 +65,6 @@ public:
     /// \throws connection_error
     connection(const endpoint& master, const config& quorum);
     ~connection();
-    connection(connection&&) noexcept;            ///< the other one is of no use afterwards
-    connection& operator=(connection&&) noexcept; ///< closes its own connection
 
     /// Sends a command and waits for its reply, at most 2 s. An error of the server is a reply. A
     /// reply that is longer than `longest` bytes, or has an element for each 64 of these, is an
