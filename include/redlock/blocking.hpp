@@ -213,8 +213,10 @@ private:
         detail::diagnostics_sink why);
     release_result release(redlock::lock& mine);
 
-    /// Whether it is called on the manager's thread.
+    /// Whether it is called on the manager's thread, or by its observer or logger.
     bool on_own_thread() const noexcept;
+    /// Stopped by the destructor.
+    std::stop_token closing() const noexcept;
     /// Throws if the calling thread must not wait, or need not.
     void check_may_wait(const std::stop_token& stop) const;
     /// Calls `f` on the manager's thread, as all that concerns an operation: so its start and its

@@ -487,6 +487,9 @@ public:
         std::string_view resource,
         const acquire_options& options,
         const char* with = nullptr) const;
+
+    /// Whether it is called by the observer or the logger of a manager.
+    static bool reports_here(const lock_manager& manager) noexcept;
 };
 
 /// Queries a lock repeatedly, and is notified of its release in between. Refers to the manager

@@ -76,6 +76,10 @@ health lock_manager::get_health() const {
     return impl_->get_health();
 }
 
+bool detail::shared_manager::reports_here(const lock_manager& manager) noexcept {
+    return manager.impl_->reports.calls_here();
+}
+
 void detail::shared_manager::require(
     std::string_view resource, const acquire_options& options, const char* with) const {
     if (with != nullptr) {

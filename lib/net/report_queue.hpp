@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -14,7 +15,7 @@
 namespace redlock::net {
 
 /// A queue of calls, which are made one at a time and in order, by threads that call `deliver`.
-/// Every function is called with the guard held.
+/// Every function but `calls_here` is called with the guard held.
 class report_queue {
 public:
     void add(std::function<void()> call) { calls_.push_back({{}, std::move(call)}); }
@@ -23,6 +24,8 @@ public:
         calls_.push_back({std::this_thread::get_id(), std::move(call)});
     }
     bool empty() const noexcept { return calls_.empty(); }
+    /// Whether this thread is inside of a call.
+    bool calls_here() const noexcept { return deliverer_.load() == std::this_thread::get_id(); }
 
     /// Makes the queued calls with `guard` unlocked. Stops at a call for another thread, which then
     /// continues. Waits until the calls for this thread have been made, but leaves others to a
@@ -30,13 +33,13 @@ public:
     /// added are made when that call returns.
     void deliver(std::unique_lock<std::mutex>& guard) noexcept {
         const auto me = std::this_thread::get_id();
-        while (deliverer_ != me && !calls_.empty()) {
-            if (deliverer_ == std::thread::id() && may_make_first(me)) {
+        while (deliverer_.load() != me && !calls_.empty()) {
+            if (deliverer_.load() == std::thread::id() && may_make_first(me)) {
                 deliverer_ = me;
                 while (!calls_.empty() && may_make_first(me)) {
                     make_first(guard);
                 }
-                deliverer_ = {};
+                deliverer_ = std::thread::id();
                 progress_.notify_all();
             } else if (std::ranges::find(calls_, me, &queued::thread) != calls_.end()) {
                 progress_.wait(guard);
@@ -70,7 +73,7 @@ private:
     }
 
     std::deque<queued> calls_;
-    std::thread::id deliverer_;
+    std::atomic<std::thread::id> deliverer_;
     std::condition_variable progress_;
 };
 

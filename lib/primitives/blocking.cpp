@@ -120,6 +120,7 @@ struct manager::impl {
     // Calls that begin after `async_close` still get a result.
     asio::executor_work_guard<asio::io_context::executor_type> busy{io.get_executor()};
     lock_manager locks;
+    std::stop_source closing; // for threads that wait for each other
     std::thread thread;
     const std::shared_ptr<detail::virtual_thread> virtual_time; // in place of the thread
 
@@ -156,6 +157,7 @@ manager::~manager() {
     if (!owner_) {
         return;
     }
+    impl_->closing.request_stop();
     impl_->locks.async_close([](error_code) {});
     impl_->busy.reset();
     if (impl_->thread.joinable()) {
@@ -169,8 +171,13 @@ lock_manager& manager::async() noexcept {
 }
 
 bool manager::on_own_thread() const noexcept {
-    return impl_->virtual_time ? impl_->virtual_time->in_handler()
-                               : std::this_thread::get_id() == impl_->thread.get_id();
+    const bool handler = impl_->virtual_time ? impl_->virtual_time->in_handler()
+                                             : std::this_thread::get_id() == impl_->thread.get_id();
+    return handler || detail::shared_manager::reports_here(impl_->locks);
+}
+
+std::stop_token manager::closing() const noexcept {
+    return impl_->closing.get_token();
 }
 
 bool manager::ready(std::chrono::milliseconds timeout, std::stop_token stop) {

@@ -11,8 +11,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -165,6 +168,7 @@ bool blocking_mutex::try_lock(entry how, wait_for limit, const std::stop_token& 
 error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
     const blocking_wait wait(limit);
     state& mine = *state_;
+    const std::stop_token closing = manager_.closing();
     const auto refused = [&](errc error, const char* why) {
         mine.last_attempt = {};
         mine.last_attempt.message = why;
@@ -173,23 +177,40 @@ error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token
     };
     for (;;) {
         {
+            // Ends after the lock, which it takes.
+            std::optional<std::stop_callback<std::function<void()>>> on_close;
             std::unique_lock lock(mine.guard);
             if (manager_.on_own_thread()) {
                 return refused(
-                    errc::would_deadlock, "would deadlock: this is the manager's own thread");
+                    errc::would_deadlock,
+                    "would deadlock: this is the manager's own thread, or a call of its observer");
             }
             if (!mine.open_for(how) && mine.locked_here()) {
                 return refused(
                     errc::would_deadlock, "would deadlock: this thread has this mutex already");
             }
             ++mine.of(how).waiting;
-            const bool entered =
-                wait.for_threads(mine.changed, lock, stop, [&] { return mine.open_for(how); });
+            bool entered = mine.open_for(how);
+            if (!entered) {
+                lock.unlock();
+                on_close.emplace(closing, [&mine] {
+                    const std::lock_guard until_they_wait(mine.guard);
+                    mine.changed.notify_all();
+                });
+                lock.lock();
+                wait.for_threads(mine.changed, lock, stop, [&] {
+                    entered = mine.open_for(how);
+                    return entered || closing.stop_requested();
+                });
+            }
             --mine.of(how).waiting;
             if (!entered) {
                 mine.wake_others(); // they may have waited for this one
                 if (stop.stop_requested()) {
                     return asio::error::operation_aborted;
+                }
+                if (closing.stop_requested()) {
+                    return refused(errc::closed, "closed: the manager is gone");
                 }
                 return refused(errc::contended, "contended: another thread has this mutex");
             }

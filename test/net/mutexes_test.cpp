@@ -140,6 +140,26 @@ TEST_CASE("blocking mutex: in a handler a call is refused, and an unlock does no
         std::logic_error);
 }
 
+TEST_CASE("blocking manager: in its observer a call is refused, on whichever thread that runs") {
+    struct asking final : observer {
+        void started(const operation_start&) override {
+            if (by != nullptr) {
+                got.push_back(error_of([&] { static_cast<void>(by->acquire("s", once())); }));
+            }
+        }
+        blocking::manager* by = nullptr;
+        std::vector<error_code> got;
+    };
+    const auto asks = std::make_shared<asking>();
+    config settings;
+    settings.observer = asks;
+    two_processes site(settings);
+    asks->by = &site.mine;
+    site.mine.async().async_acquire("r", once(), [](error_code, const redlock::lock&) {});
+    CHECK(asks->got == std::vector<error_code>(1, errc::would_deadlock));
+    asks->by = nullptr;
+}
+
 TEST_CASE("blocking mutex: too few masters are an error, not a lock that somebody has") {
     two_processes site;
     site.quorum.master(0).kill();

@@ -212,4 +212,31 @@ TEST_CASE("a manager is destroyed while several threads run its context") {
     }
 }
 
+TEST_CASE("threads that wait for each other at a mutex end with the manager") {
+    quorum q;
+    const crew running(q.io, 1);
+    std::optional<blocking::manager> goes(std::in_place, q.settings);
+    blocking::mutex m(*goes, "r", patiently());
+    m.lock();
+    error_code waited;
+    error_code tried;
+    const auto end_of = [](error_code& out, const std::function<void()>& what) {
+        return std::thread([&out, what] {
+            try {
+                what();
+            } catch (const boost::system::system_error& error) {
+                out = error.code();
+            }
+        });
+    };
+    std::thread waits = end_of(waited, [&] { m.lock(); });
+    std::thread tries = end_of(tried, [&] { static_cast<void>(m.try_lock_for(1h)); });
+    goes.reset();
+    waits.join();
+    tries.join();
+    CHECK(waited == errc::closed);
+    CHECK(tried == errc::closed);
+    m.unlock();
+}
+
 }} // namespace redlock::test
