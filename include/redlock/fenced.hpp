@@ -226,8 +226,8 @@ public:
     /// `EVAL script 2 fence key token value [ttl]`.
     /// \param token the result of `lock::fencing_token()`
     /// \param value any bytes
-    /// \param ttl lifetime of the value. 0: no expiry.
-    /// \throws std::invalid_argument if the token is invalid or the ttl is negative.
+    /// \param ttl lifetime of the value, up to 36500 days. 0: no expiry.
+    /// \throws std::invalid_argument if the token or the ttl is invalid.
     std::vector<std::string> eval(
         std::uint64_t token,
         std::string_view value,

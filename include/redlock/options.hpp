@@ -208,7 +208,8 @@ struct slots {
     /// Name of the pool. Range: 1 to `resource_name_max` bytes. It is independent of the names of
     /// resources: the keys of slots are `prefix{name}:slot:number`.
     std::string pool;
-    /// Number of slots of the pool. Range: 1 to `slot_pool_size_max`. Processes with different
+    /// Number of slots of the pool. Range: 1 to `slot_pool_size_max`, at most 256 for each ms of
+    /// `config::master_timeout`: a search reads them all. Processes with different
     /// sizes share the numbers that both have: no number is ever held twice, and the total number
     /// of holders is limited by the largest size.
     std::size_t size;

@@ -150,15 +150,21 @@ validation check_each(const std::vector<std::string>& names) {
     return {};
 }
 
-validation check_pool(const slots& pool) {
+// A search reads all slots of the pool, during which a master replies to nothing else. It takes 1
+// ms for 512 of them, and a slow machine twice that.
+validation check_pool(const slots& pool, const config& rules) {
+    constexpr std::size_t slots_per_ms = 256;
+    const auto in_time = slots_per_ms * static_cast<std::size_t>(rules.master_timeout.count());
     return first_error(
-        {check_resource(pool.pool), outside("size", pool.size, "", 1, slot_pool_size_max)});
+        {check_resource(pool.pool),
+         outside("size", pool.size, "", 1, slot_pool_size_max),
+         outside("size", pool.size, "", 1, in_time, "256 for each ms of master_timeout")});
 }
 
 validation check_slots(const checked_request& wanted, const config& rules) {
     const slots& pool = *wanted.pool;
     return first_error(
-        {check_pool(pool),
+        {check_pool(pool, rules),
          outside("count", pool.count, "", 1, std::min(pool.size, resources_max)),
          exclusive_only(wanted.options, "a slot"),
          off(wanted.options.fifo, "fifo", "a slot"),
@@ -203,9 +209,9 @@ validation exclusive_only(const acquire_options& options, const char* with) {
              with)});
 }
 
-validation check_query(const target& asked) {
+validation check_query(const target& asked, const config& rules) {
     if (const auto* const pool = std::get_if<slots>(&asked.what)) {
-        return check_pool(*pool);
+        return check_pool(*pool, rules);
     }
     if (const auto* const one = std::get_if<std::string>(&asked.what)) {
         return check_resource(*one);

@@ -48,7 +48,7 @@ validation check_extension(
 validation exclusive_only(const acquire_options& options, const char* with);
 
 /// Checks what a query asks for: not several resources.
-validation check_query(const target& asked);
+validation check_query(const target& asked, const config& rules);
 
 /// Returns the readable name of a lock on slots: "pool:slot:1,2".
 std::string name_of_slots(const std::string& pool, const std::vector<std::uint32_t>& numbers);

@@ -219,7 +219,7 @@ void manager_impl::query(
     const auto* const pool = std::get_if<slots>(&asked.what);
     const auto* const one = std::get_if<std::string>(&asked.what);
     std::string resource = pool != nullptr ? pool->pool : one != nullptr ? *one : std::string();
-    const validation valid = check_query(asked);
+    const validation valid = check_query(asked, configuration());
     if (!valid) {
         refuse(sink.out, resource, to_string(valid.error()));
     }

@@ -181,9 +181,11 @@ std::vector<std::string> fenced_set::command(
     if (!is_token(token)) {
         throw std::invalid_argument(not_a_token(token));
     }
-    if (ttl < std::chrono::milliseconds::zero()) {
+    // A server refuses an expiry that it cannot represent only after it has raised the fence.
+    constexpr std::chrono::milliseconds longest = std::chrono::days(36'500);
+    if (ttl < std::chrono::milliseconds::zero() || ttl > longest) {
         throw std::invalid_argument(
-            "ttl is " + std::to_string(ttl.count()) + " ms; allowed: 0 ms or more");
+            "ttl is " + std::to_string(ttl.count()) + " ms; allowed: 0 to 36500 days");
     }
     std::vector<std::string> words{
         name,

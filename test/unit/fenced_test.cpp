@@ -222,7 +222,11 @@ TEST_CASE("a fenced SET is not made of an invalid token or ttl, or of a fence as
         CHECK_THROWS_AS(save.eval(token, "v"), std::invalid_argument);
         CHECK_THROWS_AS(save.evalsha(token, "v"), std::invalid_argument);
     }
-    CHECK_THROWS_AS(save.eval(1, "v", -1ms), std::invalid_argument);
+    CHECK_NOTHROW(save.eval(1, "v", std::chrono::days(36'500)));
+    for (const auto ttl :
+         {-1ms, std::chrono::days(36'500) + 1ms, std::chrono::milliseconds::max()}) {
+        CHECK_THROWS_AS(save.eval(1, "v", ttl), std::invalid_argument);
+    }
     const std::string fence = "{7}:fence";
     CHECK(fenced_set("{7}:a", fence).fence() == fenced_set("{7}:b", fence).fence());
     CHECK_THROWS_AS(fenced_set("{7}:fence", fence), std::invalid_argument);

@@ -127,6 +127,12 @@ TEST_CASE("lock request: slots of a pool") {
     CHECK(!allowed(slots(0, 3)));
     CHECK(!allowed(slots(1, 0)));
     CHECK(!allowed(slots(1, slot_pool_size_max + 1)));
+    CHECK(allowed(slots(1, 25'600)));
+    checked_request large(slots(1, 25'601));
+    const auto refused = large.check(rules(protocol::guarded), std::chrono::seconds(30));
+    CHECK(
+        to_string(refused.error())
+        == "size is 25601; allowed: 1 to 25600, 256 for each ms of master_timeout");
     CHECK(!allowed(slots(resources_max + 1, 1'000)));
     CHECK(!allowed(slots(1, 3, {.fifo = true})));
     CHECK(!allowed(slots(1, 3, {.mode = lock_mode::shared})));
