@@ -6,8 +6,8 @@
 // and servers that may evict keys may lack locks as well. With the plain protocol this is judged
 // here, at each introduction: by the server's uptime, or by how long this client has known it if
 // the uptime says nothing about its data. With the guarded protocol the master's own memory record
-// decides, at the handshake and at each grant. Duplicate servers are detected in the quorum, which
-// knows all masters.
+// decides, at the handshake and at each grant. Duplicate servers are detected by `masters`,
+// which knows all of them.
 
 #pragma once
 

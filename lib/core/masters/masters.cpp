@@ -11,17 +11,17 @@ namespace redlock::core {
 masters::masters(const settings& rules, connection_events& events, jitter& random)
     : rules_(rules),
       list_(rules),
-      members_(rules.size()),
+      all_(rules.size()),
       ttl_limit_(rules.guarded() ? std::chrono::milliseconds(0) : rules.max_ttl) {
     assert(size() >= 1 && size() <= masters_max);
     for (std::size_t i = 0; i < size(); ++i) {
-        members_[i].link = std::make_unique<connection>(i, rules, list_, events, random);
-        members_[i].pushes = std::make_unique<subscriber>(i, rules, events, random);
+        all_[i].link = std::make_unique<connection>(i, rules, list_, events, random);
+        all_[i].pushes = std::make_unique<subscriber>(i, rules, events, random);
     }
 }
 
 void masters::start(time_point now) {
-    for (master& one : members_) {
+    for (master& one : all_) {
         one.link->start(now);
     }
     refresh_due();
@@ -29,7 +29,7 @@ void masters::start(time_point now) {
 
 void masters::stop(std::string_view why, time_point now) {
     judge_steps_at_ = forever;
-    for (master& one : members_) {
+    for (master& one : all_) {
         one.link->stop(why, now);
         one.pushes->stop(why);
     }
@@ -56,7 +56,7 @@ void masters::received(std::size_t link, std::span<const char> bytes, time_point
 }
 
 void masters::introduce_again(std::size_t master, time_point now) {
-    members_[master].link->introduce_again(now);
+    all_[master].link->introduce_again(now);
     refresh_due();
 }
 
@@ -64,7 +64,7 @@ void masters::introduce_again(std::size_t master, time_point now) {
 // load never scans all masters.
 void masters::refresh_due() noexcept {
     links_due_ = names_due_ = forever;
-    for (const master& one : members_) {
+    for (const master& one : all_) {
         names_due_ = std::min(names_due_, vote_passes_at(one));
         links_due_ = std::min({links_due_, one.link->next_due(), one.pushes->next_due()});
         if (one.otherwise == vote::quarantined && !one.stepped && one.link->judgement().confirmed) {
@@ -74,7 +74,7 @@ void masters::refresh_due() noexcept {
 }
 
 admission_change masters::time_passed(std::size_t master, time_point now) {
-    auto& one = members_[master];
+    auto& one = all_[master];
     if (now >= list_.next_due()) {
         list_.time_passed(now);
         shake_hands(now);
@@ -89,7 +89,7 @@ admission_change masters::time_passed(std::size_t master, time_point now) {
 }
 
 admission_change masters::admission_changed(std::size_t master, time_point now) {
-    auto& changed = members_[master];
+    auto& changed = all_[master];
     up_ = (up_ & ~set_of(master)) | (changed.link->up() ? set_of(master) : 0U);
     changed.queue_refused = changed.queue_refused && changed.link->up();
     admission_change all;
@@ -118,7 +118,7 @@ admission_change masters::admission_changed(std::size_t master, time_point now) 
 void masters::shake_hands(time_point now) {
     for (std::size_t i = 0; i < size(); ++i) {
         if (list_.wants_handshake(i)) {
-            members_[i].link->introduce_again(now);
+            all_[i].link->introduce_again(now);
         }
     }
     refresh_due();
@@ -136,7 +136,7 @@ void masters::read_members(time_point now) {
 
 admission_change masters::quarantine(
     std::size_t master, std::chrono::microseconds left, std::int64_t ends_us, time_point now) {
-    members_[master].link->quarantine(left, ends_us, now);
+    all_[master].link->quarantine(left, ends_us, now);
     const admission_change change = assess(master, now);
     refresh_due();
     return change;
@@ -149,23 +149,23 @@ admission_change masters::quarantine(
 void masters::find_duplicates(std::size_t changed) {
     const auto is_duplicate = [&](const master& one) {
         const std::string& run_id = one.link->info().run_id;
-        return !run_id.empty() && std::ranges::any_of(members_, [&](const master& other) {
+        return !run_id.empty() && std::ranges::any_of(all_, [&](const master& other) {
             return &other != &one && !other.duplicate && other.link->info().run_id == run_id;
         });
     };
-    for (master& one : members_) {
+    for (master& one : all_) {
         one.duplicate = one.duplicate && is_duplicate(one);
     }
-    members_[changed].duplicate = is_duplicate(members_[changed]);
+    all_[changed].duplicate = is_duplicate(all_[changed]);
 }
 
 // Another name of the same server, which is not away.
 std::size_t masters::heir_of(const master& one) const {
-    const auto next = std::ranges::find_if(members_, [&](const master& other) {
+    const auto next = std::ranges::find_if(all_, [&](const master& other) {
         return other.duplicate && other.link->up()
                && other.link->info().run_id == one.link->info().run_id;
     });
-    return next == members_.end() ? nobody : static_cast<std::size_t>(next - members_.begin());
+    return next == all_.end() ? nobody : static_cast<std::size_t>(next - all_.begin());
 }
 
 // When a name that is away loses the vote to it.
@@ -179,17 +179,17 @@ time_point masters::vote_passes_at(const master& one) const {
 }
 
 void masters::pass_on_votes(time_point now) {
-    for (master& one : members_) {
+    for (master& one : all_) {
         if (now >= vote_passes_at(one)) {
             one.duplicate = true;
-            members_[heir_of(one)].duplicate = false;
+            all_[heir_of(one)].duplicate = false;
         }
     }
     refresh_due();
 }
 
 vote masters::vote_of(std::size_t master, time_point now) const {
-    const auto& one = members_[master];
+    const auto& one = all_[master];
     const connection& link = *one.link;
     return !link.up()              ? link.refused() ? vote::error : vote::unreachable
            : one.duplicate         ? vote::duplicate
@@ -203,7 +203,7 @@ vote masters::vote_of(std::size_t master, time_point now) const {
 
 // Updates whether a master votes, and what it votes if it does not.
 admission_change masters::assess(std::size_t master, time_point now) {
-    auto& one = members_[master];
+    auto& one = all_[master];
     const bool was_ready = ready();
     const vote before = std::exchange(one.otherwise, vote_of(master, now));
     if (before == one.otherwise) {
@@ -221,7 +221,7 @@ std::chrono::milliseconds masters::ttl_limit_of(master_set these) const {
     }
     std::array<std::chrono::milliseconds, masters_max> limits{};
     for (const std::size_t i : each_of(these)) {
-        limits[i] = members_[i].link->ttl_limit();
+        limits[i] = all_[i].link->ttl_limit();
     }
     std::ranges::sort(limits, std::greater<>());
     const std::chrono::milliseconds most = limits[majority() - 1];
@@ -231,18 +231,18 @@ std::chrono::milliseconds masters::ttl_limit_of(master_set these) const {
 std::chrono::microseconds masters::quarantine_time() const {
     std::chrono::microseconds out = rules_.quarantine_time();
     for (std::size_t i = 0; rules_.guarded() && i < size(); ++i) {
-        out = is_known_member(i) ? std::max(out, members_[i].link->quarantine_time()) : out;
+        out = is_known_member(i) ? std::max(out, all_[i].link->quarantine_time()) : out;
     }
     return out;
 }
 
 std::optional<admission_change> masters::clock_stepped(std::size_t master, time_point now) {
-    if (std::exchange(members_[master].stepped, true)) {
+    if (std::exchange(all_[master].stepped, true)) {
         return std::nullopt;
     }
     if (judge_steps_at_ == forever) {
         judge_steps_at_ = later(now, rules_.master_timeout);
-        for (auto& one : members_) {
+        for (auto& one : all_) {
             if (!one.stepped && one.link->up()) {
                 one.link->ask_for_clock(now);
             }
@@ -254,7 +254,7 @@ std::optional<admission_change> masters::clock_stepped(std::size_t master, time_
 
 first_counter masters::first_counter_at(time_point now) const noexcept {
     std::int64_t latest = 0;
-    for (const master& each : members_) {
+    for (const master& each : all_) {
         if (each.link->up()) {
             latest = std::max(latest, each.link->guard_until(now).not_after_us);
         }
@@ -281,9 +281,8 @@ std::size_t masters::judge_steps(time_point now) {
         return 0;
     }
     judge_steps_at_ = forever;
-    const auto stepped =
-        static_cast<std::size_t>(std::ranges::count_if(members_, &master::stepped));
-    for (master& one : members_) {
+    const auto stepped = static_cast<std::size_t>(std::ranges::count_if(all_, &master::stepped));
+    for (master& one : all_) {
         if (std::exchange(one.stepped, false) && stepped == 1 && rules_.quarantine) {
             one.link->restart_memory(now);
         }
@@ -295,8 +294,8 @@ std::size_t masters::arbiter_of(std::uint64_t hash_of_key) const noexcept {
     std::size_t best = nobody;
     std::uint64_t highest = 0;
     for (std::size_t i = 0; i < size(); ++i) {
-        const std::uint64_t weight = mixed(members_[i].link->info().run_id_hash ^ hash_of_key);
-        if (members_[i].admitted && (best == nobody || weight > highest)) {
+        const std::uint64_t weight = mixed(all_[i].link->info().run_id_hash ^ hash_of_key);
+        if (all_[i].admitted && (best == nobody || weight > highest)) {
             best = i;
             highest = weight;
         }
@@ -309,7 +308,7 @@ std::size_t masters::queue_master_of(std::string_view key) const noexcept {
     if (size() > 1) {
         return arbiter_of(key);
     }
-    return members_[0].admitted ? 0 : nobody;
+    return all_[0].admitted ? 0 : nobody;
 }
 
 // Round trips of microseconds say nothing about the time that a busy machine takes to reply.
@@ -317,7 +316,7 @@ constexpr std::chrono::nanoseconds busy_time = std::chrono::milliseconds(20);
 
 master_set masters::may_be_slow(time_point asked_at, time_point now) const noexcept {
     return set_where(size(), [&](std::size_t i) {
-        const connection& link = *members_[i].link;
+        const connection& link = *all_[i].link;
         const bool early = now - asked_at < std::max(4 * link.round_trip(), busy_time);
         return link.up() && !link.silent() && (link.heard_at() > asked_at || early);
     });
@@ -325,7 +324,7 @@ master_set masters::may_be_slow(time_point asked_at, time_point now) const noexc
 
 time_point masters::quarantined_until(time_point now) const {
     std::vector<time_point> ends;
-    for (const master& one : members_) {
+    for (const master& one : all_) {
         const bool ends_later = one.otherwise == vote::quarantined && !one.stepped
                                 && one.link->judgement().votes_from > now;
         ends.push_back(ends_later ? one.link->judgement().votes_from : never);

@@ -60,14 +60,12 @@ public:
 
     /// \name The masters, in the order of the configuration
     /// \{
-    std::size_t size() const noexcept { return members_.size(); }
-    master& operator[](std::size_t master) noexcept { return members_[master]; }
-    const master& operator[](std::size_t master) const noexcept { return members_[master]; }
-    master_metrics& counters(std::size_t master) noexcept {
-        return members_[master].link->counters();
-    }
-    auto begin() noexcept { return members_.begin(); }
-    auto end() noexcept { return members_.end(); }
+    std::size_t size() const noexcept { return all_.size(); }
+    master& operator[](std::size_t master) noexcept { return all_[master]; }
+    const master& operator[](std::size_t master) const noexcept { return all_[master]; }
+    master_metrics& counters(std::size_t master) noexcept { return all_[master].link->counters(); }
+    auto begin() noexcept { return all_.begin(); }
+    auto end() noexcept { return all_.end(); }
     /// \}
 
     /// \name What happened to a socket
@@ -85,8 +83,8 @@ public:
     std::uint64_t
     send(std::size_t master, std::string_view bytes, const sent_command& what, time_point now) {
         links_due_ = std::min(links_due_, later(now, rules_.master_timeout));
-        members_[master].link->keep_fit(now);
-        return members_[master].link->send(bytes, what, now);
+        all_[master].link->keep_fit(now);
+        return all_[master].link->send(bytes, what, now);
     }
     /// Requests a new introduction of a server.
     void introduce_again(std::size_t master, time_point now);
@@ -124,15 +122,13 @@ public:
     time_point quarantined_until(time_point now) const;
     /// Whether this master may vote for a lease of this ttl.
     bool takes(std::size_t master, std::chrono::milliseconds ttl) const noexcept {
-        return wrong::any_ttl_votes || !rules_.guarded()
-               || ttl <= members_[master].link->ttl_limit();
+        return wrong::any_ttl_votes || !rules_.guarded() || ttl <= all_[master].link->ttl_limit();
     }
     /// The longest ttl that this client may use, for which a majority votes. 0: not known yet.
     std::chrono::milliseconds ttl_limit() const noexcept { return ttl_limit_; }
     /// The same of those that vote now: the longest with which a renewal is confirmed.
     std::chrono::milliseconds renewal_limit() const {
-        return ttl_limit_of(
-            set_where(size(), [this](std::size_t i) { return members_[i].admitted; }));
+        return ttl_limit_of(set_where(size(), [this](std::size_t i) { return all_[i].admitted; }));
     }
     /// The longest quarantine that the members have recorded, or that this client asks for.
     std::chrono::microseconds quarantine_time() const;
@@ -170,7 +166,7 @@ public:
     /// \{
     /// Whether a majority can notify: then each release reaches this client at least once.
     bool notified_by_quorum() const noexcept {
-        return static_cast<std::size_t>(std::ranges::count_if(members_, &master::notifies))
+        return static_cast<std::size_t>(std::ranges::count_if(all_, &master::notifies))
                >= majority();
     }
     /// Returns true once each time notifications from a majority have ended.
@@ -192,14 +188,10 @@ public:
     std::size_t queue_master_of(std::string_view key) const noexcept;
     /// Those to which commands can be sent.
     master_set up() const noexcept { return up_; }
-    /// Those of them that may vote for a lease of this ttl.
-    master_set taking(std::chrono::milliseconds ttl) const noexcept {
-        return up() & set_where(size(), [&](std::size_t i) { return takes(i, ttl); });
-    }
     /// Those of them on which a key that is missing may be created again.
     master_set healing(std::chrono::milliseconds ttl, time_point now) const noexcept {
-        return taking(ttl) & set_where(size(), [&](std::size_t i) {
-                   return members_[i].is_fit() && !members_[i].link->quarantined(now);
+        return up() & set_where(size(), [&](std::size_t i) {
+                   return takes(i, ttl) && all_[i].is_fit() && !all_[i].link->quarantined(now);
                });
     }
     /// Returns the masters that may merely be slow: they have replied since `asked_at`, or that was
@@ -227,9 +219,9 @@ public:
 private:
     session& socket(std::size_t link) noexcept {
         if (link < size()) {
-            return *members_[link].link;
+            return *all_[link].link;
         }
-        return *members_[link - size()].pushes;
+        return *all_[link - size()].pushes;
     }
     std::chrono::milliseconds ttl_limit_of(master_set these) const;
     admission_change assess(std::size_t master, time_point now);
@@ -242,7 +234,7 @@ private:
 
     const settings& rules_;
     membership list_;
-    std::vector<master> members_;
+    std::vector<master> all_;
     std::size_t admitted_ = 0;
     master_set up_ = 0;
     std::chrono::milliseconds ttl_limit_{0};

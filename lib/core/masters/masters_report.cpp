@@ -187,7 +187,7 @@ std::string membership::why_not_founded() const {
 }
 
 std::string masters::why_not(std::size_t master, time_point now) const {
-    const auto& one = members_[master];
+    const auto& one = all_[master];
     const connection& link = *one.link;
     switch (one.otherwise) {
     case vote::duplicate:
@@ -217,7 +217,7 @@ std::string masters::why_not(std::size_t master, time_point now) const {
 std::string masters::change_text(time_point now) const {
     std::string away;
     for (const std::size_t i : list_.awaited()) {
-        const connection& link = *members_[i].link;
+        const connection& link = *all_[i].link;
         const std::string& why =
             !link.up() || link.silent() ? link.why_down() : link.judgement().text;
         if (!why.empty()) {
@@ -229,7 +229,7 @@ std::string masters::change_text(time_point now) const {
 }
 
 master_health masters::health_of(std::size_t master, time_point now) const {
-    const auto& one = members_[master];
+    const auto& one = all_[master];
     const connection& link = *one.link;
     master_health mine;
     mine.endpoint = rules_.names[master];

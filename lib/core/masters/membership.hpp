@@ -88,8 +88,6 @@ public:
     std::vector<std::size_t> awaited() const;
     /// The list in its record, as last read.
     const recorded_list& recorded(std::size_t master) const noexcept { return seen_[master].list; }
-    /// The longest quarantine that any client has asked a member for.
-    std::chrono::microseconds longest_quarantine() const;
     /// The `max_ttl` that is planned in its record: longer leases may not begin there, because
     /// leases from before are only waited for once. `ttl_max`: none.
     std::chrono::milliseconds planned_max_ttl(std::size_t master) const noexcept {
@@ -151,6 +149,8 @@ private:
     void adopt(generation&& newer);
     void adopt(const recorded_list& of);
     void look_for_agreement(time_point now);
+    /// The longest that any client has asked a member for.
+    std::chrono::microseconds longest_quarantine() const;
     const seen* find(std::string_view name) const;
     /// Whether its members are those that this client has adopted.
     bool is_ours(const recorded_list& list) const {
