@@ -168,7 +168,6 @@ bool blocking_mutex::try_lock(entry how, wait_for limit, const std::stop_token& 
 error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
     const blocking_wait wait(limit);
     state& mine = *state_;
-    const std::stop_token closing = manager_.closing();
     const auto refused = [&](errc error, const char* why) {
         mine.last_attempt = {};
         mine.last_attempt.message = why;
@@ -179,6 +178,8 @@ error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token
         {
             // Ends after the lock, which it takes.
             std::optional<std::stop_callback<std::function<void()>>> on_close;
+            // Only where it waits: all threads count its copies in one word.
+            std::stop_token closing;
             std::unique_lock lock(mine.guard);
             if (manager_.on_own_thread()) {
                 return refused(
@@ -193,6 +194,7 @@ error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token
             bool entered = mine.open_for(how);
             if (!entered) {
                 lock.unlock();
+                closing = manager_.closing();
                 on_close.emplace(closing, [&mine] {
                     const std::lock_guard until_they_wait(mine.guard);
                     mine.changed.notify_all();
