@@ -51,6 +51,18 @@ TEST_CASE("a server votes once it has been up for longer than any lease, by anyb
     CHECK(votes_from(32) == redlock::core::never);
 }
 
+TEST_CASE("a server may evict keys, or loads, unless it says that it does not") {
+    for (const char* const value : {"1", "-1", "18446744073709551616", "1gb", "yes"}) {
+        CAPTURE(value);
+        CHECK(info_of(1, "maxmemory:" + std::string(value) + "\r\n").memory_limited);
+        CHECK(info_of(1, "loading:" + std::string(value) + "\r\n").loading);
+    }
+    for (const char* const text : {"", "maxmemory:0\r\nloading:0\r\n"}) {
+        CHECK_FALSE(info_of(1, text).memory_limited);
+        CHECK_FALSE(info_of(1, text).loading);
+    }
+}
+
 TEST_CASE("a promoted server names what it was a replica of, and nothing else is taken for that") {
     const auto promoted_from = [](const std::string& id) {
         return info_of(1, "master_replid2:" + id + "\r\n").promoted_from;

@@ -52,10 +52,15 @@ std::optional<server_info> parse_info(std::string_view text) {
     info.uptime =
         std::clamp(std::chrono::seconds(number(uptime)), std::chrono::seconds(0), uptime_max);
     info.eviction_policy = field(text, "maxmemory_policy");
-    info.memory_limited = number(field(text, "maxmemory")) != 0;
+    // A value that is not understood counts as well.
+    const auto is_set = [text](std::string_view key) {
+        const std::string_view value = field(text, key);
+        return !value.empty() && value != "0";
+    };
+    info.memory_limited = is_set("maxmemory");
     info.evicted_keys =
         static_cast<std::uint64_t>(std::max<std::int64_t>(number(field(text, "evicted_keys")), 0));
-    info.loading = number(field(text, "loading")) != 0;
+    info.loading = is_set("loading");
     if (const std::string_view id = field(text, "master_replid2"); names_replication(id)) {
         info.promoted_from = id;
     }
