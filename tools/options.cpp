@@ -127,6 +127,7 @@ std::vector<std::string> addresses_of(const std::vector<std::string>& lists) {
     if (const auto empty = std::find(out.begin(), out.end(), ""); empty != out.end()) {
         refuse(empty, "is empty; write redis://host:6379, separated by commas");
     }
+    // A password with a comma was cut into pieces, of which an error would show some.
     const auto cut = std::ranges::find_if(out, [](const std::string& one) {
         return one.find('@') != std::string::npos && one.find("://") == std::string::npos;
     });

@@ -14,10 +14,6 @@ namespace {
 // With a shorter ttl, a command would be stopped before a renewal could arrive.
 constexpr milliseconds command_ttl_min{50};
 
-milliseconds grace_for(milliseconds ttl) {
-    return std::min(ttl / 4, milliseconds(2'000));
-}
-
 // Before the range without a command, which is wider.
 void check_ttl(milliseconds ttl, milliseconds longest) {
     if (ttl >= command_ttl_min && ttl <= longest) {
@@ -56,40 +52,38 @@ void check_margins(milliseconds ttl, milliseconds grace, milliseconds kill_margi
 
 } // namespace
 
-terms::terms(run_options& options, const redlock::config& configuration)
-    : options_(options),
-      usual_ttl_(options.lock.ttl == redlock::default_ttl),
-      usual_grace_(options.grace.count() == 0) {
+terms::terms(const run_options& options, const redlock::config& configuration) : options_(options) {
     const milliseconds ttl = ttl_of(options.lock.ttl, configuration);
     check_ttl(
         ttl, configuration.max_ttl.count() != 0 ? configuration.max_ttl : std::chrono::hours(24));
     wanted = options_of(options.lock, redlock::wait_for::forever(), configuration);
-    options.lock.ttl = ttl;
-    options.grace = usual_grace_ ? grace_for(ttl) : options.grace;
     wanted.max_hold = options.max_hold;
-    wanted.stop_margin = options.grace;
     wanted.mode = options.shared ? redlock::lock_mode::shared : redlock::lock_mode::exclusive;
-    check_margins(ttl, options.grace, options.kill_margin);
+    choose(ttl);
+    check_margins(ttl, grace(), options.kill_margin);
     require(redlock::detail::check(wanted, configuration), exit_code::configuration);
 }
 
+void terms::choose(milliseconds ttl) {
+    ttl_ = ttl;
+    wanted.stop_margin =
+        options_.grace.count() != 0 ? options_.grace : std::min(ttl / 4, milliseconds(2'000));
+}
+
 void terms::fit(milliseconds longest) {
-    if (!usual_ttl_ || longest.count() == 0 || options_.lock.ttl <= longest) {
-        return;
+    if (options_.lock.ttl == redlock::default_ttl && longest.count() != 0 && ttl_ > longest) {
+        choose(longest);
     }
-    options_.lock.ttl = longest;
-    options_.grace = usual_grace_ ? grace_for(longest) : options_.grace;
-    wanted.stop_margin = options_.grace;
 }
 
 supervisor_rules terms::rules(std::vector<std::string> command) const {
     supervisor_rules out;
     out.command = std::move(command);
-    out.grace = options_.grace;
+    out.grace = grace();
     // Time that a busy machine may need from the timer to the death of the last process.
     out.kill_margin = options_.kill_margin.count() != 0
                           ? options_.kill_margin
-                          : std::clamp(options_.lock.ttl / 50, milliseconds(10), milliseconds(100));
+                          : std::clamp(ttl_ / 50, milliseconds(10), milliseconds(100));
     out.leave_daemons = options_.leave_daemons;
     return out;
 }

@@ -15,22 +15,23 @@ namespace cli {
 
 class terms {
 public:
-    /// Throws `failure` for options that do not fit each other.
-    terms(run_options& options, const redlock::config& configuration);
+    /// `options` must live as long. Throws `failure` if they do not fit each other.
+    terms(const run_options& options, const redlock::config& configuration);
 
     /// The quorum may allow less than the usual ttl: 0 if that is not known.
     void fit(milliseconds longest);
 
-    milliseconds ttl() const noexcept { return options_.lock.ttl; }
-    milliseconds grace() const noexcept { return options_.grace; }
+    milliseconds ttl() const noexcept { return ttl_; }
+    milliseconds grace() const noexcept { return wanted.stop_margin; }
     supervisor_rules rules(std::vector<std::string> command) const;
 
     redlock::acquire_options wanted;
 
 private:
-    run_options& options_;
-    bool usual_ttl_;
-    bool usual_grace_;
+    void choose(milliseconds ttl);
+
+    const run_options& options_;
+    milliseconds ttl_{0};
 };
 
 } // namespace cli

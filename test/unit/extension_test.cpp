@@ -57,7 +57,7 @@ TEST_CASE(
             {{kept, missing, {unknown, now + 1ns}}, heal},
             {{kept, missing, {unknown, now}}, failed},
             {{kept, missing, {unknown, never}}, failed},
-            // Half of an even number is enough to block, if there is no other member.
+            // Half of an even number blocks, unless there are other members.
             {{kept, kept, missing, missing}, heal},
             {{kept, missing, missing, missing}, failed},
             {{kept, kept, missing, missing}, failed, 5},
