@@ -213,8 +213,9 @@ private:
         detail::diagnostics_sink why);
     release_result release(redlock::lock& mine);
 
-    /// Whether it is called on the manager's thread, or by its observer or logger.
-    bool on_own_thread() const noexcept;
+    /// Whether the library has called the code that asks: on the manager's thread, or the observer
+    /// or the logger on any thread.
+    bool in_callback() const noexcept;
     /// Stopped by the destructor.
     std::stop_token closing() const noexcept;
     /// Throws if the calling thread must not wait, or need not.

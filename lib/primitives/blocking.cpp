@@ -170,7 +170,7 @@ lock_manager& manager::async() noexcept {
     return impl_->locks;
 }
 
-bool manager::on_own_thread() const noexcept {
+bool manager::in_callback() const noexcept {
     const bool handler = impl_->virtual_time ? impl_->virtual_time->in_handler()
                                              : std::this_thread::get_id() == impl_->thread.get_id();
     return handler || detail::shared_manager::reports_here(impl_->locks);
@@ -194,7 +194,7 @@ bool manager::ready(std::chrono::milliseconds timeout, std::stop_token stop) {
 }
 
 void manager::check_may_wait(const std::stop_token& stop) const {
-    if (on_own_thread()) {
+    if (in_callback()) {
         detail::throw_error(errc::would_deadlock);
     }
     if (stop.stop_requested()) {

@@ -17,7 +17,7 @@ struct lock::state {
 
 void lock::releaser::operator()(state* mine) const noexcept {
     const std::unique_ptr<state> ending(mine);
-    if (!mine->handle.valid() || mine->locks.on_own_thread()) {
+    if (!mine->handle.valid() || mine->locks.in_callback()) {
         return; // the handle releases in the background
     }
     try {

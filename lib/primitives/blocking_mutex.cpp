@@ -156,7 +156,7 @@ void blocking_mutex::lock(entry how, const std::stop_token& stop) {
 
 bool blocking_mutex::try_lock(entry how, wait_for limit, const std::stop_token& stop) {
     const error_code error = take(how, limit, stop);
-    if (error == errc::would_deadlock && !manager_.on_own_thread()) {
+    if (error == errc::would_deadlock && !manager_.in_callback()) {
         return false; // this thread has the mutex
     }
     if (error && error != condition::not_acquired) {
@@ -181,7 +181,7 @@ error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token
             // Only where it waits: all threads count its copies in one word.
             std::stop_token closing;
             std::unique_lock lock(mine.guard);
-            if (manager_.on_own_thread()) {
+            if (manager_.in_callback()) {
                 return refused(
                     errc::would_deadlock,
                     "would deadlock: this is the manager's own thread, or a call of its observer");
@@ -271,7 +271,7 @@ void blocking_mutex::unlock(entry how) noexcept {
     // Empty if it could not wait: then the handle releases in the background, or the lease expires.
     std::optional<release_result> result;
     try {
-        if (!manager_.on_own_thread()) {
+        if (!manager_.in_callback()) {
             result = manager_.release(ended);
         }
     } catch (...) { // NOLINT(bugprone-empty-catch)
