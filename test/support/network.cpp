@@ -147,32 +147,6 @@ void network::plug_in(std::size_t host) {
     ip("link set " + port_of(host) + " master bridge\n");
 }
 
-// A bucket that is too small is what many kernels have where the emulator is missing: packets wait
-// in its queue, and those that find the queue full are dropped.
-std::string network::degrade(std::size_t host) {
-    const std::filesystem::path tc = program("tc");
-    if (tc.empty()) {
-        return {};
-    }
-    const visit there(this->host(host));
-    const std::vector<std::vector<std::string>> ways = {
-        {"netem", "delay", "20ms", "10ms", "loss", "3%"},
-        {"tbf", "rate", "128kbit", "burst", "2000", "limit", "6000"},
-    };
-    for (const std::vector<std::string>& way : ways) {
-        std::vector<std::string> line = {tc.string(), "qdisc", "replace", "dev", "eth0", "root"};
-        line.insert(line.end(), way.begin(), way.end());
-        if (run_program(line, dir_.path()).status == 0) {
-            std::string text;
-            for (const std::string& word : way) {
-                text += (text.empty() ? "" : " ") + word;
-            }
-            return text;
-        }
-    }
-    return {};
-}
-
 void network::ip(const std::string& batch) const {
     const std::filesystem::path script = dir_.path() / "batch";
     std::ofstream(script) << batch;

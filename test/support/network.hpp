@@ -61,10 +61,6 @@ public:
     void unplug(std::size_t host);
     void plug_in(std::size_t host);
 
-    // What the host sends is late, and a part of it lost. Returns how that was done, for people;
-    // empty when this kernel has no means to.
-    std::string degrade(std::size_t host);
-
 private:
     void ip(const std::string& batch) const;
 

@@ -180,33 +180,7 @@ child_process::child_process(
         errno = error;
         fail("cannot run " + argv.front());
     }
-    tie_to_parent(to_parent);
-}
-
-child_process::child_process(const std::function<int()>& body, tie to_parent) {
-    const pid_t parent = ::getpid();
-    pid_ = ::fork();
-    if (pid_ < 0) {
-        fail("fork");
-    }
-    if (pid_ == 0) {
-        int status = 125;
-        if (settle(to_parent, parent)) {
-            for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE}) {
-                ::signal(number, SIG_DFL);
-            }
-            try {
-                status = body();
-            } catch (...) { // it would unwind the parent's stack
-            }
-        }
-        ::_exit(status);
-    }
-    tie_to_parent(to_parent);
-}
-
-void child_process::tie_to_parent(tie how) {
-    if (how == tie::guardian) {
+    if (to_parent == tie::guardian) {
         set_guardian();
     }
 }
@@ -244,8 +218,7 @@ child_process::child_process(child_process&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       guardian_(std::exchange(other.guardian_, -1)),
       life_(std::exchange(other.life_, -1)),
-      stopped_(std::exchange(other.stopped_, false)),
-      status_(std::exchange(other.status_, 0)) {}
+      stopped_(std::exchange(other.stopped_, false)) {}
 
 child_process& child_process::operator=(child_process&& other) noexcept {
     if (this != &other) {
@@ -254,7 +227,6 @@ child_process& child_process::operator=(child_process&& other) noexcept {
         guardian_ = std::exchange(other.guardian_, -1);
         life_ = std::exchange(other.life_, -1);
         stopped_ = std::exchange(other.stopped_, false);
-        status_ = std::exchange(other.status_, 0);
     }
     return *this;
 }
@@ -267,14 +239,9 @@ bool child_process::running() noexcept {
     int status = 0;
     if (pid_ > 0 && wait_for(pid_, status, WNOHANG) != 0) {
         pid_ = -1;
-        note_end(status);
+        dismiss_guardian();
     }
     return pid_ > 0;
-}
-
-void child_process::note_end(int wait_status) noexcept {
-    dismiss_guardian();
-    status_ = WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
 void child_process::stop() {
@@ -299,7 +266,7 @@ void child_process::signal_and_await(int signal, int wait_flag) {
     const pid_t changed = wait_for(pid_, status, wait_flag);
     if (changed != pid_ || WIFEXITED(status) || WIFSIGNALED(status)) {
         pid_ = -1;
-        note_end(status);
+        dismiss_guardian();
         throw std::runtime_error(
             "the child process ended when it was sent signal " + std::to_string(signal));
     }
@@ -311,8 +278,8 @@ int child_process::wait() {
     if (pid <= 0 || wait_for(pid, status, 0) != pid) {
         throw std::runtime_error("no child process to wait for");
     }
-    note_end(status);
-    return status_;
+    dismiss_guardian();
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 void child_process::kill() noexcept {
@@ -323,7 +290,6 @@ void child_process::kill() noexcept {
         ::kill(pid, SIGKILL);
         int status = 0;
         wait_for(pid, status, 0);
-        note_end(status);
     }
 }
 

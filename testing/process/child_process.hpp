@@ -10,7 +10,6 @@
 #include <sys/types.h>
 
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,11 +42,6 @@ public:
         const std::filesystem::path& output,
         tie to_parent = usual_tie);
 
-    // Forks. The child runs `body` and ends with its result, or with 125 if it throws; it never
-    // returns from here. Its signals are as at the start of a program. Call this while the process
-    // has one thread only.
-    explicit child_process(const std::function<int()>& body, tie to_parent = usual_tie);
-
     child_process(child_process&& other) noexcept;
     child_process& operator=(child_process&& other) noexcept; // ends the child held before
     ~child_process();
@@ -55,8 +49,6 @@ public:
     pid_t pid() const noexcept { return pid_; } // -1 without a child
     bool running() noexcept;                    // true for a stopped child as well
     bool stopped() const noexcept { return stopped_; }
-    // The exit status, or 128 + signal; 0 until the end of the child.
-    int status() const noexcept { return status_; }
 
     void stop();          // SIGSTOP; returns when the child has stopped
     void resume();        // SIGCONT; returns when the child has continued
@@ -65,16 +57,13 @@ public:
 
 private:
     void signal_and_await(int signal, int wait_flag);
-    void tie_to_parent(tie how);
     void set_guardian();
     void dismiss_guardian() noexcept;
-    void note_end(int wait_status) noexcept;
 
     pid_t pid_ = -1;
     pid_t guardian_ = -1;
     int life_ = -1;        // open while this process lives; the guardian waits for its end
     bool stopped_ = false; // by `stop`; waiting for a second SIGSTOP would hang
-    int status_ = 0;
 };
 
 }}}} // namespace redlock::REDLOCK_ABI::testing::process
