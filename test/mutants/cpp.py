@@ -134,7 +134,6 @@ class Source:
     def __init__(self, name, text):
         self.name = name
         self.text = without_decisions(text)
-        self.skipped = collections.Counter()  # why, how many
         self.tokens = self.read()
         self.match_brackets()
         self.functions = []
@@ -354,15 +353,11 @@ class FunctionBody:
         for i in range(begin, end):
             if not self.out[i]:
                 self.expression(i, begin, end)
-            elif self.tokens[i].kind == 'number' or (
-                self.word(i) in PRECEDENCE and self.is_binary(i) and self.tokens[i].match < 0
-            ):
-                self.source.skipped['evaluated by the compiler, or in an assert'] += 1
 
     # --- Structure -----------------------------------------------------------------------------
 
     def classify(self, begin, end):
-        """What the braces are: block, lambda, init or class."""
+        """What the braces are: block, lambda or init."""
         stack = []
         for i in range(begin, end):
             if self.word(i) == '}' and self.tokens[i].kind == 'mark' and stack and self.tokens[i].match >= begin:
@@ -395,11 +390,6 @@ class FunctionBody:
             at -= 1
         if self.word(at) == '->' and self.word(at - 1) in (')', 'mutable', 'noexcept'):
             return 'lambda'
-        at = i - 1
-        while at > self.function.begin and (self.tokens[at].kind == 'word' or self.word(at) in ('::', ':', ',')):
-            if self.word(at) in ('struct', 'class', 'union', 'enum'):
-                return 'class'
-            at -= 1
         return 'init'
 
     def cut(self, first, last):
@@ -429,8 +419,6 @@ class FunctionBody:
                     at += 1
                 self.cut(i, at)
             elif one.text == '[' and one.match > i and self.is_capture_or_bound(i):
-                self.cut(i, one.match)
-            elif self.braces.get(i) == 'class':
                 self.cut(i, one.match)
             i += 1
 
@@ -470,7 +458,7 @@ class FunctionBody:
             before = self.tokens[at - 1]
             if before.kind == 'mark':
                 if before.text in CLOSE or (before.text in ('>', '>>') and before.match >= 0):
-                    if before.text == '}' and self.braces.get(before.match) in ('block', 'class'):
+                    if before.text == '}' and self.braces.get(before.match) == 'block':
                         break
                     if 0 <= before.match < at - 1:
                         at = before.match
@@ -536,10 +524,8 @@ class FunctionBody:
             elif self.word(at) == '=':
                 declares = True
             at = self.skip(at)
-        if declares:
-            self.source.skipped['a condition that declares a variable'] += 1
-            return
-        self.negate(first, last, f'{keyword} (%)')
+        if not declares:
+            self.negate(first, last, f'{keyword} (%)')
 
     def negate(self, first, last, form):
         shown = self.show(first, last)
@@ -675,7 +661,6 @@ class FunctionBody:
         text = self.word(i)
         found = INTEGER.match(text)
         if not found:
-            self.source.skipped['a constant that is no integer'] += 1
             return
         first, last = self.surroundings(i, begin, end)
         fits = (

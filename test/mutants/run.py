@@ -23,7 +23,6 @@ QUICK = 0.1  # seconds of a case; what takes longer is run after the others
 MEMORY = 4 << 30
 OUTPUT = 32 << 20
 IDLE = 60  # seconds without any use of the processor
-INTEGRATION = 900  # seconds
 TRACED_SEEDS = 40
 HANGS = 6  # of the cases of a row of the matrix; after these the row is left as it is
 AT_ONCE = 2  # seconds of the cases of a row that one process runs, as they were when traced
@@ -39,10 +38,10 @@ def environment(one):
     return {'REDLOCK_MUTANT': f'{one.number:08x}'}
 
 
-def watch(pid, wall, ended):
+def watch(pid, ended):
     """Kills a program that waits for what never comes. One that another program keeps from running, or has
     stopped, is not idle: it must not count as hung because the machine is busy."""
-    used, since, began = None, time.monotonic(), time.monotonic()
+    used, since = None, time.monotonic()
     while not ended.wait(1):
         try:
             fields = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
@@ -51,14 +50,13 @@ def watch(pid, wall, ended):
         now = (fields[11], fields[12])
         if now != used or fields[0] in 'RT':
             used, since = now, time.monotonic()
-        idle = wall is None and time.monotonic() - since > IDLE
-        if idle or (wall is not None and time.monotonic() - began > wall):
+        if time.monotonic() - since > IDLE:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
             return
 
 
-def execute(command, processor, wall=None, **environment):
+def execute(command, processor, **environment):
     """Runs a program with limits. `why` says how it ended if not by itself."""
     limit = max(1, round(processor))
 
@@ -75,7 +73,7 @@ def execute(command, processor, wall=None, **environment):
             env=dict(os.environ, **environment), preexec_fn=confine, start_new_session=True,
         )  # fmt: skip
         ended = threading.Event()
-        watcher = threading.Thread(target=watch, args=(child.pid, wall, ended))
+        watcher = threading.Thread(target=watch, args=(child.pid, ended))
         watcher.start()
         try:
             _, status, used = os.wait4(child.pid, 0)
@@ -109,7 +107,8 @@ class Coverage:
         stored = json.loads(path.read_text()) if path.exists() else {}
         if stored.get('state') != self.state:
             say('looking which cases reach which mutants')
-            profiles = execute([self.hunt, '--list'], 60).output.split() if self.hunt else []
+            listed = execute([self.hunt, '--list'], 60).output.splitlines() if self.hunt else []
+            profiles = [line.split()[0] for line in listed]
             with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
                 stored = {
                     'state': self.state,
@@ -150,7 +149,11 @@ class Coverage:
             return self.trace(name, [self.program_of[name], '-f', listed])
 
     def trace_profile(self, name):
-        return self.trace(name, [self.hunt, '1', str(TRACED_SEEDS), name])
+        return self.trace(name, self.hunt_in([name], 1, TRACED_SEEDS))
+
+    def hunt_in(self, profiles, first, count):
+        """The simulator with these seeds, over the profiles in turn, up to the first violation."""
+        return [self.hunt, '--brief', '--seeds', f'{first}..{first + count - 1}', '--profile', *profiles]
 
     def index(self):
         self.by_number = collections.defaultdict(lambda: ([], []))
@@ -301,12 +304,11 @@ def chosen_cases(rows, costs):
 
 
 class Judge:
-    def __init__(self, coverage, results, seeds, first, integration):
+    def __init__(self, coverage, results, seeds, first):
         self.coverage = coverage
         self.results = results
         self.seeds = seeds
         self.first = first
-        self.integration = integration
         self.killers = collections.Counter(
             one['by'] for one in results.known.values() if one['outcome'] == KILLED and one.get('by')
         )
@@ -319,7 +321,7 @@ class Judge:
         known = self.results.known.get(one.key)
         if not known or known['state'] != self.coverage.state:
             return None
-        if known['outcome'] != KILLED and (known['seeds'] < self.seeds or known['integration'] < self.integration):
+        if known['outcome'] != KILLED and known['seeds'] < self.seeds:
             return None
         return known
 
@@ -334,7 +336,6 @@ class Judge:
             'seconds': round(time.monotonic() - began, 2),
             'state': self.coverage.state,
             'seeds': self.seeds,
-            'integration': self.integration,
         }
         self.results.add(found)
         return found
@@ -355,8 +356,6 @@ class Judge:
                 return killed
         if profiles and self.seeds and (killed := self.run_profiles(one, profiles)):
             return killed
-        if self.integration and (killed := self.run_integration(one)):
-            return killed
         return (SURVIVED if cases or profiles else NOT_REACHED), '', ''
 
     def run_cases(self, one, cases):
@@ -374,16 +373,12 @@ class Judge:
     def run_profiles(self, one, profiles):
         # In the first round those that have killed most, so that they come early.
         order = sorted(profiles, key=lambda name: -self.killers[name])
-        command = [self.coverage.hunt, str(self.first), str(self.seeds), *order]
+        command = self.coverage.hunt_in(order, self.first, self.seeds)
         ended = execute(command, 5 + 8 * self.seeds * self.per_seed, **environment(one))
         if ended.status == 0:
             return None
-        by = ended.output.split(' ', 1)[0] if ended.status == 1 else ''
+        violation = ended.output.rstrip('\n').rpartition('\n')[2]
+        by = violation.split(' ', 1)[0] if ended.status == 1 else ''
         self.killers[by] += 1
-        text = ended.why or ' '.join(ended.output.split('\n')[0].split())[:100]
+        text = ended.why or violation[:100]
         return KILLED, by, f'simulation: {text}'
-
-    def run_integration(self, one):
-        command = [self.coverage.copy.program(tree.INTEGRATION), '--abort']
-        ended = execute(command, INTEGRATION, INTEGRATION, **environment(one))
-        return None if ended.status == 0 else (KILLED, '', f'integration{": " + ended.why if ended.why else ""}')

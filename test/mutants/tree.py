@@ -4,7 +4,6 @@ Nothing is changed outside of the build directory: DIR/tree has the files, DIR/b
 them.
 """
 
-import collections
 import os
 import pathlib
 import re
@@ -29,9 +28,8 @@ OPTIONS = (
 ).split()
 LIBRARY = 'lib/libredlock.a'
 UNIT = 'test/unit_test'
-HUNT = 'test/mutants/hunt'
+HUNT = 'test/simulation/simulate'
 NET = 'test/net_test'
-INTEGRATION = 'test/integration_test'
 PLACE = re.compile(r'^(\S+?):(\d+):(\d+):\s+(?:(?:fatal )?(error):|.*(required from here))', re.M)
 COLOURS = re.compile('\x1b\\[[0-9;]*[mK]')
 ROUNDS = 25  # of looking for what does not compile
@@ -57,7 +55,6 @@ class Tree:
         self.sources = {}  # name -> cpp.Source
         self.scripts = []  # (name, text, mutants)
         self.where = {}  # name -> line -> mutants that are written there
-        self.skipped = collections.Counter()
         self.dropped = self.read_dropped()
         self.mutants = self.find()
 
@@ -70,7 +67,6 @@ class Tree:
         for path in paths:
             name, text = path.relative_to(self.root / 'lib').as_posix(), path.read_text()
             source = self.sources[name] = cpp.Source(name, text)
-            self.skipped.update(source.skipped)
             found += source.mutants
             for script in lua.find(name, text, shared):
                 self.scripts.append(script)

@@ -5,7 +5,7 @@
 //   simulate --seeds 1..1000                    every profile in turn
 //   simulate --seeds 1..3000 --digest           equal before and after a change: so is the wire
 
-#include "profiles.hpp"
+#include "variants/focused.hpp"
 #include "world.hpp"
 
 #include <CLI/CLI.hpp>
@@ -33,13 +33,13 @@ std::optional<seed_range> read_range(const std::string& text) {
     return good ? std::optional(out) : std::nullopt;
 }
 
-// Those whose name begins so. Of an exact name that one.
+// The one of this name, or those of the simulator's own whose name begins so.
 std::vector<const profile*> profiles_of(std::string_view name) {
+    if (const profile* const exact = find_any_profile(name)) {
+        return {exact};
+    }
     std::vector<const profile*> found;
     for (const profile& kind : profiles()) {
-        if (kind.name == name) {
-            return {&kind};
-        }
         if (kind.name.starts_with(name)) {
             found.push_back(&kind);
         }
@@ -53,15 +53,18 @@ int main(int argc, char** argv) {
     CLI::App app("Simulates clients, masters and faults in virtual time.");
     seed_range seeds;
     std::string range;
-    std::string name;
+    std::vector<std::string> names{""};
     bool trace = false;
+    bool brief = false;
     bool digest = false;
     bool list = false;
     auto* const one = app.add_option("--seed", seeds.first, "replay this seed");
     app.add_option("--seeds", range, "run the seeds FROM..TO")->excludes(one);
     app.add_option(
-        "--profile", name, "profile of faults, or a prefix of several; default: all in turn");
+        "--profile", names, "profiles of faults, or prefixes of several; default: all in turn");
     app.add_flag("--trace", trace, "print the plans and timelines even if nothing is violated");
+    app.add_flag(
+        "--brief", brief, "print a violation in one line, as the last, and shrink nothing");
     app.add_flag(
         "--digest",
         digest,
@@ -70,33 +73,43 @@ int main(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
 
     if (list) {
-        for (const profile& kind : profiles()) {
-            fmt::print("{:20} keeps {}\n", kind.name, kind.keeps);
+        for (const auto all : {focused_profiles(), profiles()}) {
+            for (const profile& kind : all) {
+                fmt::print("{:20} keeps {}\n", kind.name, kind.keeps);
+            }
         }
         return 0;
     }
     seeds.last = seeds.first;
     const auto wanted = range.empty() ? std::optional(seeds) : read_range(range);
-    const std::vector<const profile*> kinds = profiles_of(name);
-    if (!wanted || kinds.empty()) {
-        fmt::print(
-            stderr,
-            "{}\n",
-            wanted ? "unknown profile '" + name + "'; see --list"
-                   : "invalid range '" + range + "'; write FROM..TO, for example 1..1000");
+    if (!wanted) {
+        fmt::print(stderr, "invalid range '{}'; write FROM..TO, for example 1..1000\n", range);
         return 2;
+    }
+    std::vector<const profile*> kinds;
+    for (const std::string& name : names) {
+        const std::vector<const profile*> found = profiles_of(name);
+        if (found.empty()) {
+            fmt::print(stderr, "unknown profile '{}'; see --list\n", name);
+            return 2;
+        }
+        kinds.insert(kinds.end(), found.begin(), found.end());
     }
     lua_machine lua;
     figures sum;
     std::string explained;
     for (std::uint64_t seed = wanted->first; seed <= wanted->last && explained.empty(); ++seed) {
-        const plan what = make_plan(seed, *kinds[seed % kinds.size()]);
+        const profile& kind = *kinds[seed % kinds.size()];
+        const plan what = make_plan(seed, kind);
         const outcome ended = run(what, lua, sum, trace);
         if (trace) {
             fmt::print("{}\n{}\n", describe(what), ended.story);
         }
         if (ended.broken) {
-            explained = explain(what, lua);
+            const auto& [broken, at, text] = *ended.broken;
+            explained =
+                brief ? fmt::format("{} {}: {}: {}\n", kind.name, seed, to_string(broken), text)
+                      : explain(what, lua);
         }
     }
     fmt::print("{}\n", sum.describe());
