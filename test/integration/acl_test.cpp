@@ -167,28 +167,6 @@ TEST_CASE("with the recommended ACL no command is refused, in a fair queue eithe
     }
 }
 
-TEST_CASE("where scripts are forbidden, no master votes, and health says what to do") {
-    restricted_site site(GENERATE(protocol::plain, protocol::guarded));
-    site.allow(without(with(minimal(site.speaks), comfort), "+eval"));
-    const health now = site.me->health();
-    INFO(to_string(now));
-    CHECK(now.admitted == 0);
-    CHECK_FALSE(now.ready);
-    for (const master_health& one : now.masters) {
-        CHECK(one.state == master_state::ineligible);
-        CHECK(contains(one.text, "NOPERM"));
-        CHECK(contains(one.text, "redlock needs EVAL and EVALSHA: the ACL must allow them"));
-    }
-    const acquisition_ptr refused = site.me->acquire("r");
-    CHECK(*refused == errc::no_quorum);
-    CHECK(contains(to_string(refused->why), "needs EVAL"));
-    for (master_process& master : site.masters) {
-        master.command({"ACL", "SETUSER", "locker", "+eval"});
-    }
-    run_until(site.io, [&] { return site.me->health().admitted == 3; });
-    CHECK(!site.me->acquire("r")->error);
-}
-
 TEST_CASE("a key outside of the allowed prefix is a vote with the server's error") {
     restricted_site site(GENERATE(protocol::plain, protocol::guarded));
     site.allow(with(minimal(site.speaks), comfort), "~elsewhere:*");

@@ -31,55 +31,6 @@ TEST_CASE("a master that is made a replica loses its vote, and has it again when
     site.me.until_admitted(3);
 }
 
-TEST_CASE("a server that may evict locks does not vote until it is configured not to") {
-    master_options options;
-    options.maxmemory = "64mb";
-    options.maxmemory_policy = "allkeys-lru";
-    const master_process evicting(options);
-    quorum_of_masters masters(2);
-    std::vector<std::string> urls = masters.urls();
-    urls.push_back(evicting.url());
-    asio::io_context io;
-    config settings = config_for(urls);
-    settings.health_check_interval = 100ms;
-    client me(io, settings);
-    run_until(io, [&] { return me.health().masters[2].state == master_state::ineligible; });
-    CHECK(contains(me.health().masters[2].text, "evict"));
-    CHECK(contains(me.health().masters[2].text, "noeviction"));
-    me.until_admitted(2);
-    const acquisition_ptr got = me.acquire("r");
-    REQUIRE(!got->error);
-    CHECK(got->why.votes[2].vote == vote::error);
-    CHECK(me.release(got->lock) == release_result::released);
-    evicting.command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
-    me.until_admitted(3);
-}
-
-TEST_CASE("one server under two names counts once") {
-    quorum_of_masters masters(2);
-    const std::string port = std::to_string(masters[0].port());
-    const std::string other = masters[1].url();
-    asio::io_context io;
-    client me(io, config_for({masters[0].url(), "redis://localhost:" + port, other}));
-    run_until(io, [&] {
-        const health now = me.health();
-        return now.admitted == 2
-               && std::ranges::count(now.masters, master_state::duplicate, &master_health::state)
-                      == 1;
-    });
-    const acquisition_ptr got = me.acquire("r");
-    REQUIRE(*got);
-    CHECK(count_votes(got->why, vote::duplicate) == 1);
-    CHECK(contains(to_string(got->why), "same server"));
-    CHECK(me.release(got->lock) == release_result::released);
-
-    masters[1].kill(); // now there is one server, and two of three are needed
-    me.until_admitted(1);
-    const acquisition_ptr alone = me.acquire("r");
-    CHECK(*alone == errc::no_quorum);
-    CHECK(masters.total_keys() == 0);
-}
-
 TEST_CASE("a server that is still loading its data does not vote, and does when it has") {
     master_options options;
     options.extra = {"--key-load-delay", "500", "--loading-process-events-interval-bytes", "1024"};

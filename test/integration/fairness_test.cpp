@@ -59,15 +59,4 @@ TEST_CASE("in a fair queue processes own the lock in the order of their arrival"
     CHECK(site.eventually([&] { return site.masters.total_keys("redlock:{r}:queue*") == 0; }));
 }
 
-TEST_CASE("a key of another type in place of the fair queue is left unchanged") {
-    quorum_fixture site(3);
-    for (const std::string key : {":queue", ":queue:until"}) {
-        site.everywhere({"SET", lock_key("r") + key, "theirs"});
-        lock held = site.me.take("r", in_order());
-        CHECK(site.me.release(held) == release_result::released);
-        CHECK(site.masters.total_keys(lock_key("r") + ":queue*") == 3);
-        site.everywhere({"DEL", lock_key("r") + key});
-    }
-}
-
 }} // namespace redlock::test

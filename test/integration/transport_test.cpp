@@ -35,19 +35,6 @@ TEST_CASE("masters are reached over IPv6") {
     CHECK(site.me.health().masters[0].endpoint.starts_with("[::1]:"));
 }
 
-TEST_CASE("a name that cannot be resolved is a vote, and delays no acquire") {
-    quorum_of_masters masters(2);
-    std::vector<std::string> urls = masters.urls();
-    urls.push_back("redis://no-such-host.invalid:6379");
-    asio::io_context io;
-    client me(io, config_for(urls));
-    lock_and_release(me, 2);
-    const acquisition_ptr got = me.acquire("r");
-    CHECK(!got->error);
-    CHECK(got->why.votes[2].vote == vote::unreachable);
-    CHECK_FALSE(me.health().masters[2].text.empty());
-}
-
 TEST_CASE("one quorum may mix TCP, TLS and Unix sockets, and finds a socket file again") {
     master_options options;
     options.tls = true;

@@ -1,4 +1,4 @@
-// The guarded scripts on real servers: how they are sent, and what they do next to foreign keys.
+// Scripts that a server knows, or has forgotten.
 #include "guarded_quorum.hpp"
 
 using namespace redlock;
@@ -25,23 +25,19 @@ TEST_CASE("guarded: scripts are sent by digest, and in full again when a server 
     CHECK(in_full() >= before + 3);
 }
 
-TEST_CASE(
-    "guarded: a counter of another type prevents the vote, and leaves no half-acquired lock") {
-    quorum_fixture site(3, guarded);
-    for (std::size_t i = 0; i < 2; ++i) {
-        site.masters[i].command({"LPUSH", fence_key_of("r"), "a", "b"});
-    }
-    const acquisition_ptr refused = site.me.acquire("r", with_token());
-    INFO(refused->explained());
-    CHECK(refused->error);
-    // The script that finds the counter removes the lock again: no client sees it.
-    for (std::size_t i = 0; i < 2; ++i) {
-        CHECK(!exists(site.masters[i], lock_key("r")));
-        CHECK(site.masters[i].command({"LLEN", fence_key_of("r")}) == "2");
-    }
-    CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));
-    // A minority of them costs nothing.
-    site.masters[0].command({"DEL", fence_key_of("r")});
-    lock mine = site.me.take("r", with_token());
+TEST_CASE("renewal survives the loss of the scripts and of every connection") {
+    quorum_fixture site(3);
+    lock mine = site.me.take("r", once(2s));
+    const auto renewed = [&](std::uint64_t times) {
+        return site.eventually([&] { return site.me.count().renewed >= times; });
+    };
+    CHECK(renewed(1));
+    site.everywhere({"SCRIPT", "FLUSH"});
+    CHECK(renewed(2));
+    site.everywhere({"CLIENT", "KILL", "TYPE", "normal"});
+    CHECK(renewed(3));
+    CHECK(mine.held());
+    site.everywhere({"SCRIPT", "FLUSH"});
     CHECK(site.me.release(mine) == release_result::released);
+    CHECK(site.no_key_left());
 }
