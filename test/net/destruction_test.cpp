@@ -26,7 +26,7 @@ TEST_CASE("a context that is destroyed destroys handlers that own the lock they 
         const auto releasing = owner("a");
         const auto extending = owner("b");
         const auto watching = owner("c");
-        q.each(&fake_master::accept_but_say_nothing, true);
+        q.when("*", fake_action::hang());
         releasing->first.async_release([releasing](error_code, release_result) {});
         extending->first.async_extend(25s, [extending](error_code, extend_result) {});
         watching->first.async_wait_lost([watching](error_code, loss_reason) {});
@@ -45,7 +45,7 @@ TEST_CASE("a context that is destroyed destroys the handlers of run, ready and c
     const auto sentinel = std::make_shared<int>(1);
     quorum q;
     const auto handler = [sentinel](error_code) {};
-    q.each(&fake_master::accept_but_say_nothing, true);
+    q.when("*", fake_action::hang());
     q.manager->async_run(handler);
     q.manager->async_ready(handler);
     q.poll();

@@ -1,6 +1,6 @@
 // Servers that misbehave, are broken or hostile. Each is a vote with a text, or an error within its
 // time, and sends a bounded number of bytes. None is an exception or a hang, or in the way of the
-// others. test/cli/hostile_test.py does the same with the command line, and measures its memory.
+// others. test/cli/hostile_test.py does the same with the commands that ask masters themselves.
 #include "quorum.hpp"
 
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -121,19 +121,6 @@ TEST_CASE("one master of three that misbehaves does not matter, and two are vote
         q.run_until([&] { return q.keys() == 0 && q.admitted() == 3; });
         CHECK(!q.acquire("r").error());
     }
-}
-
-TEST_CASE("a master that stays silent is dropped and connected again") {
-    started_quorum q(3, [](config& c) {
-        c.master_timeout = 50ms;
-        c.health_check_interval = 50ms;
-    });
-    q.masters[0].accept_but_say_nothing(true);
-    q.run_until([&] { return q.masters[0].connections_accepted() >= 2; });
-    q.masters[0].accept_but_say_nothing(false);
-    // The new connection may have waited for its introduction: on it or the next it succeeds.
-    q.run_until([&] { return q.admitted() == 3; });
-    CHECK(q.manager->get_metrics().masters[0].disconnects >= 1);
 }
 
 TEST_CASE("each operation ends with an error, and reads a bounded reply, whatever a server sends") {

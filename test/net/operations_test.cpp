@@ -310,7 +310,7 @@ TEST_CASE("each operation ends once when it is cancelled, and leaves no key") {
     for (const bool at_once : {true, false}) { // else when its commands have no reply yet
         for_each_operation([at_once](const operation& one, site& s) {
             INFO((at_once ? "at once" : "without a reply"));
-            s.q.each(&fake_master::accept_but_say_nothing, true);
+            s.q.when("*", fake_action::hang());
             const auto seen = std::make_shared<record>();
             one.begin(s, tracked(seen, s.q.io.get_executor()));
             if (!at_once) {
@@ -319,7 +319,8 @@ TEST_CASE("each operation ends once when it is cancelled, and leaves no key") {
             seen->cancel.emit(asio::cancellation_type::terminal);
             seen->cancel.emit(asio::cancellation_type::terminal);
             s.q.run_until([&] { return seen->calls > 0; });
-            s.q.each(&fake_master::accept_but_say_nothing, false);
+            s.q.each(&fake_master::clear_rules);
+            s.q.each(&fake_master::release_hung);
             s.let_go();
             s.q.run_until([&] { return s.q.keys() == 0; });
             seen->cancel.emit(asio::cancellation_type::terminal);
@@ -378,7 +379,7 @@ TEST_CASE("each operation that was made of a manager works after the manager was
 TEST_CASE("a context that is destroyed destroys the handler of each operation") {
     for (const bool lock_first : {true, false}) {
         for_each_operation([&](const operation& one, site& s) {
-            s.q.each(&fake_master::accept_but_say_nothing, true);
+            s.q.when("*", fake_action::hang());
             const auto seen = std::make_shared<record>();
             one.begin(s, tracked(seen, s.q.io.get_executor()));
             s.q.poll();

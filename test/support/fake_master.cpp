@@ -142,16 +142,6 @@ void fake_master::drop_connections() {
     });
 }
 
-void fake_master::accept_but_say_nothing(bool silent) {
-    {
-        const std::lock_guard guard(mutex_);
-        silent_ = silent;
-    }
-    if (!silent) {
-        release_hung();
-    }
-}
-
 std::size_t fake_master::connections_accepted() const {
     const std::lock_guard guard(mutex_);
     return accepted_;
@@ -302,7 +292,7 @@ fake_action fake_master::choose(const received_command& command) {
             return candidate.action;
         }
     }
-    return silent_ ? fake_action::hang() : fake_action::obey();
+    return fake_action::obey();
 }
 
 std::string fake_master::reply_to(connection& who, const std::vector<std::string>& args) {

@@ -78,9 +78,8 @@ public:
     // is answered. Rules are not asked again about it, but about those that wait after it.
     void release_hung();
 
-    void refuse_connections(bool refuse);     // refused: nobody listens; those that exist stay
-    void drop_connections();                  // closes those that exist
-    void accept_but_say_nothing(bool silent); // every command hangs; false releases them
+    void refuse_connections(bool refuse); // refused: nobody listens; those that exist stay
+    void drop_connections();              // closes those that exist
     std::size_t connections_accepted() const;
     std::size_t connections_open();
 
@@ -132,7 +131,6 @@ private:
     memory::lua_machine lua_;
     memory::server master_{lua_};
     std::vector<rule> rules_;
-    bool silent_ = false;
     log commands_;
     std::vector<std::size_t> reads_;
     std::size_t accepted_ = 0;

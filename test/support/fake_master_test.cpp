@@ -1,5 +1,5 @@
-// The fake master, tested against a client that is known to be right. The suite `simulation` shows
-// that the master in memory that it uses replies as a real one does.
+// How the fake master reads requests. The suite `simulation` shows that the master in memory that
+// it uses replies as a real one does.
 #include "fake_master.hpp"
 #include "raw_client.hpp"
 #include "support/test.hpp"
@@ -31,29 +31,4 @@ TEST_CASE("the parser takes requests in any pieces and refuses other input") {
         std::size_t at = 0;
         CHECK_THROWS_AS(memory::take_command(bad, at, words), std::runtime_error);
     }
-}
-
-TEST_CASE("a hanging fake master executes late, or answers late, and asks its rules late") {
-    const std::map<std::string, std::string> first{{"a", "1"}};
-    fake_master fake;
-    fake.when("SET", fake_action::hang(), 2);
-    fake.when("DEL", fake_action::execute_then_hang(), 1);
-    raw_client client(fake.port());
-    client.send(
-        request_bytes({"SET", "a", "1"}) + request_bytes({"SET", "b", "2"})
-        + request_bytes({"GET", "b"}));
-    fake.wait_for_command("GET");
-    CHECK(fake.keys().empty());
-    CHECK(client.available() == 0);
-    fake.release_hung();
-    CHECK(fake.keys() == first);
-    CHECK(client.receive(5) == "+OK\r\n");
-    fake.release_hung();
-    CHECK(client.receive(12) == "+OK\r\n$1\r\n2\r\n");
-    client.send(request_bytes({"DEL", "b"}) + request_bytes({"PING"}));
-    fake.wait_for_command("PING");
-    CHECK(fake.keys() == first);
-    CHECK(client.available() == 0);
-    fake.release_hung();
-    CHECK(client.receive(11) == ":1\r\n+PONG\r\n");
 }

@@ -46,8 +46,6 @@ public:
         return result;
     }
 
-    std::size_t available() { return socket_.available(); }
-
 private:
     boost::asio::io_context io_;
     boost::asio::ip::tcp::socket socket_;
