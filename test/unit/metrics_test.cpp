@@ -69,14 +69,6 @@ TEST_CASE("a quantile is right to the bucket, and interpolated within") {
     CHECK(beyond.quantile(0.5) == 5min);
 }
 
-TEST_CASE("there is a counter for every kind of vote and every reason of a loss") {
-    const auto after = [](auto last) {
-        return static_cast<decltype(last)>(static_cast<int>(last) + 1);
-    };
-    CHECK(to_string(after(vote::duplicate)) == "unknown");
-    CHECK(to_string(after(loss_reason::stalled)) == "unknown");
-}
-
 TEST_CASE("an acquire and its release are counted by time and by vote") {
     started_quorum it(3);
     it.disconnect(2);
