@@ -417,9 +417,19 @@ bool network::concerns(const fault& what, const connection& one) const noexcept 
 
 void network::change(const fault& what, bool begins) {
     const auto count = [&](unsigned& number) { begins ? ++number : --number; };
-    const auto all_execute = [&](std::initializer_list<std::string_view> words) {
-        for_masters(what.master, [&](master& one) { say(one, words); });
+    // What an operator says to a master.
+    static const std::map<fault_kind, std::vector<std::string_view>> orders{
+        {fault_kind::flush, {"FLUSHALL"}},
+        {fault_kind::flush_db, {"FLUSHDB"}},
+        {fault_kind::forget_words, {"SCRIPT", "FLUSH"}},
+        {fault_kind::reset_stats, {"CONFIG", "RESETSTAT"}},
+        {fault_kind::reload, {"DEBUG", "RELOAD"}},
+        // All ways to replace the data leave a trace in the counters of commands.
+        {fault_kind::replace, {"DEBUG", "RELOAD"}},
     };
+    if (const auto found = orders.find(what.kind); found != orders.end()) {
+        for_masters(what.master, [&](master& one) { say(one, found->second); });
+    }
     switch (what.kind) {
     case fault_kind::partition:
         for_links(what, [&](link& way) {
@@ -462,24 +472,7 @@ void network::change(const fault& what, bool begins) {
     case fault_kind::take_over:
         crash(static_cast<unsigned>(what.master));
         break;
-    case fault_kind::flush:
-        all_execute({"FLUSHALL"});
-        break;
-    case fault_kind::flush_db:
-        all_execute({"FLUSHDB"});
-        break;
-    case fault_kind::forget_words:
-        all_execute({"SCRIPT", "FLUSH"});
-        break;
-    case fault_kind::reset_stats:
-        all_execute({"CONFIG", "RESETSTAT"});
-        break;
-    case fault_kind::reload:
-        all_execute({"DEBUG", "RELOAD"});
-        break;
     case fault_kind::replace:
-        // All ways there are leave a trace in the counters of commands.
-        all_execute({"DEBUG", "RELOAD"});
         for_masters(what.master, [&](master& one) {
             one.process.data = data_of(static_cast<int>(what.amount));
         });
@@ -524,7 +517,7 @@ void network::change(const fault& what, bool begins) {
             }
         }
         break;
-    default: // of clients
+    default: // an order, or of clients
         break;
     }
 }
@@ -584,9 +577,9 @@ void network::boot(const fault& what, store data) {
 }
 
 // By hand, with a client that no connection here is.
-void network::say(master& one, std::initializer_list<std::string_view> words) {
+void network::say(master& one, const std::vector<std::string_view>& words) {
     if (one.down == 0) {
-        one.process.execute({words.begin(), words.size()}, one.wall_us(here_.now));
+        one.process.execute(words, one.wall_us(here_.now));
     }
 }
 

@@ -12,7 +12,6 @@
 #include "random.hpp"
 #include "support/engine_host.hpp"
 
-#include <initializer_list>
 #include <map>
 
 namespace simulation {
@@ -190,7 +189,7 @@ private:
     void refuse(const fault&, bool begins);
     void break_connections(const fault&);
     void crash(unsigned master);
-    void say(master& one, std::initializer_list<std::string_view> words);
+    void say(master& one, const std::vector<std::string_view>& words);
     template <typename Which>
     std::size_t remove_keys(master& one, Which which);
     void scatter(connection& one, connection_id id, bool late, nanos late_max);

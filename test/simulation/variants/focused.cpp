@@ -60,16 +60,6 @@ std::vector<op>& ops_of(plan& what, std::size_t client) {
     return what.clients[client].workers.front();
 }
 
-/// The client takes the lock this number of times, each time changed a little.
-template <typename Change>
-void takes(plan& what, const scene& wanted, std::size_t client, int times, Change change) {
-    for (int i = 0; i < times; ++i) {
-        op one = simple(wanted);
-        change(one);
-        ops_of(what, client).push_back(one);
-    }
-}
-
 /// Two masters, and the third, in any order.
 struct three_masters {
     explicit three_masters(generator& random)
@@ -91,11 +81,13 @@ void long_leases(draft& what) {
     what.air.late_percent = 100;
     what.air.late_max = 300 * ms;
     for (std::size_t c = 0; c < wanted.clients; ++c) {
-        takes(what, wanted, c, 10, [&](op& one) {
+        for (int i = 0; i < 10; ++i) {
+            op one = simple(wanted);
             one.wait_ms = what.percent(50) ? 0 : 100;
             one.think = what.between(0, 40 * ms);
             one.hold = what.between(0, 20 * ms);
-        });
+            ops_of(what, c).push_back(one);
+        }
     }
     for (std::int64_t i = what.between(4, 12); i > 0; --i) {
         fault one{.kind = stall};
@@ -103,92 +95,6 @@ void long_leases(draft& what) {
         one.at = what.between(50 * ms, 900 * ms);
         one.span = what.between(10, 60) * ms;
         what.faults.push_back(one);
-    }
-}
-
-// Clocks as far apart as they may be, and leases long enough to matter: nobody renews.
-void far_clocks(draft& what) {
-    const scene wanted{.clients = 2 + what.below(3), .ttl_ms = 3000};
-    begin(what, wanted);
-    what.faults_end = 10 * sec;
-    const std::int64_t half = what.drift_ppb / 2;
-    for (master_plan& one : what.masters) {
-        one.rate_ppb = half;
-    }
-    for (std::size_t c = 0; c < wanted.clients; ++c) {
-        what.clients[c].rate_ppb = -half;
-        takes(what, wanted, c, 4, [&](op& one) {
-            one.think = what.between(0, 10 * ms);
-            one.end = op::ending::keep;
-        });
-    }
-}
-
-// Many short attempts on connections that break and leave in flight what they carry.
-void retries(draft& what) {
-    const scene wanted{.clients = 3, .ttl_ms = 300};
-    begin(what, wanted);
-    what.faults_end = 2 * sec;
-    what.air.slow_percent = 20;
-    what.air.slow_max = 40 * ms;
-    for (std::size_t c = 0; c < wanted.clients; ++c) {
-        takes(what, wanted, c, 10, [&](op& one) {
-            one.think = what.between(0, 5 * ms);
-            one.hold = what.between(0, 150 * ms);
-        });
-    }
-    for (std::int64_t i = what.between(10, 40); i > 0; --i) {
-        fault one{.kind = break_late};
-        one.client = static_cast<int>(what.below(wanted.clients));
-        one.at = what.between(20 * ms, what.faults_end - 100 * ms);
-        one.amount = what.between(5, 60) * ms;
-        what.faults.push_back(one);
-    }
-}
-
-// All masters lose their data at once, just after a lease was granted that is not renewed.
-void amnesia(draft& what) {
-    const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 300};
-    begin(what, wanted);
-    what.ordered = true;
-    what.faults_end = 3 * sec;
-    for (std::size_t c = 0; c < wanted.clients; ++c) {
-        takes(what, wanted, c, 6, [&](op& one) {
-            one.think = what.between(0, 5 * ms);
-            one.end = op::ending::keep;
-        });
-    }
-    for (std::int64_t i = what.between(2, 5); i > 0; --i) {
-        fault one{.kind = flush};
-        one.at = what.between(50 * ms, what.faults_end - 100 * ms);
-        what.faults.push_back(one);
-    }
-}
-
-// Attempts that collide advance the counters of single masters; then the winner has to raise the
-// others. Leases end by themselves, because a release would level the counters once more; and each
-// client is out of reach of some master most of the time, so that majorities differ.
-void raises(draft& what) {
-    const scene wanted{.speaks = speech::guarded, .clients = 4, .ttl_ms = 60};
-    begin(what, wanted);
-    what.ordered = true;
-    what.air.slow_percent = 20;
-    what.air.slow_max = 70 * ms;
-    for (std::size_t c = 0; c < wanted.clients; ++c) {
-        takes(what, wanted, c, 8, [&](op& one) {
-            one.think = what.between(0, 5 * ms);
-            one.end = op::ending::keep;
-        });
-        for (nanos at = 20 * ms; at < what.faults_end - 200 * ms;) {
-            fault one{.kind = partition};
-            one.client = static_cast<int>(c);
-            one.master = static_cast<int>(what.below(3));
-            one.at = at;
-            one.span = what.between(10, 120) * ms;
-            one.amount = what.between(1, 3);
-            what.faults.push_back(one);
-            at += one.span + what.between(0, 30 * ms);
-        }
     }
 }
 
@@ -237,32 +143,6 @@ void leaps(draft& what) {
     cut_off(what, 1, a, 40 * ms, over);
     // It connects after the step: before, it would notice that, and not count `b`.
     what.faults.push_back({break_lost, asked + ms, 0, 1, b, 0});
-}
-
-// A holder without the vote of `x`, which is cut off from `y` when it extends: between the two of
-// them, others have a majority as soon as the holder's key on `y` is gone.
-void around_extensions(draft& what) {
-    const scene wanted{.clients = 3, .ttl_ms = what.between(100, 200)};
-    begin(what, wanted);
-    what.air.slow_percent = 30;
-    what.air.slow_max = 25 * ms;
-    const nanos ttl = wanted.ttl_ms * ms;
-    const auto [x, y, rest] = three_masters(what);
-    const nanos taken = what.between(80, 100) * ms;
-    const nanos extended = taken + what.between(ttl / 5, ttl - 10 * ms);
-    op holder = kept(wanted, taken);
-    holder.extend_after = {extended - taken};
-    ops_of(what, 0).push_back(holder);
-    if (what.percent(70)) {
-        what.faults.push_back({partition, taken - 2 * ms, 40 * ms, 0, x, 3});
-        what.faults.push_back({partition, extended - 2 * ms, ttl, 0, y, 3});
-    }
-    for (std::size_t c = 1; c < wanted.clients; ++c) {
-        op other = simple(wanted);
-        other.think = what.between(taken + 5 * ms, extended);
-        other.hold = what.between(0, 50 * ms);
-        ops_of(what, c) = {other, other};
-    }
 }
 
 // A holder that a master has to be healed for, while another client counts a vote of that master
@@ -443,90 +323,6 @@ void first_counters(draft& what) {
     ops_of(what, 1).push_back(other);
 }
 
-// A line in each process, of which no other hears: nobody pushes, and leases are longer than
-// anybody waits.
-void own_queue(draft& what) {
-    const scene wanted{.clients = 1 + what.below(2), .ttl_ms = 30'000};
-    begin(what, wanted);
-    what.prompt = true;
-    what.polls = false; // a poll would make up for the release that goes unnoticed
-    what.air.late_max = 0;
-    what.progress_bound = 10 * sec;
-    for (std::size_t c = 0; c < wanted.clients; ++c) {
-        client_plan& client = what.clients[c];
-        client.local_handoff_ms = static_cast<std::int64_t>(20 * what.below(3));
-        client.workers.resize(2 + what.below(3));
-        for (auto& worker : client.workers) {
-            for (int i = 0; i < 4; ++i) {
-                op one = simple(wanted);
-                one.think = what.between(0, 5 * ms);
-                one.hold = what.between(0, 20 * ms);
-                worker.push_back(one);
-            }
-        }
-    }
-    fault one{.kind = stall};
-    one.master = static_cast<int>(what.below(3));
-    one.at = what.between(50 * ms, 900 * ms);
-    one.span = what.between(5, 60) * ms;
-    what.faults.push_back(one);
-}
-
-// Short holds of leases that are longer than anybody waits, by few: a waiter that misses the last
-// release gets no other notification. Pushes and votes overtake each other, and push connections
-// break.
-void crossed_notifications(draft& what) {
-    const scene wanted{.speaks = speech::guarded, .clients = 2 + what.below(2), .ttl_ms = 30'000};
-    begin(what, wanted);
-    what.prompt = what.ordered = true;
-    what.polls = false; // a poll would make up for what is missed
-    what.faults_end = 400 * ms;
-    what.progress_bound = 5 * sec;
-    what.air.late_max = 0;
-    what.air.delay_max = 3 * ms;
-    what.air.slow_percent = 20;
-    what.air.slow_max = 10 * ms;
-    if (what.percent(50)) {
-        what.masters.resize(1);
-    }
-    for (std::size_t c = 0; c < wanted.clients; ++c) {
-        what.clients[c].pushes = true;
-        takes(what, wanted, c, 4, [&](op& one) {
-            one.think = what.between(0, 2 * ms);
-            one.hold = what.between(0, what.percent(50) ? ms : 20 * ms);
-        });
-    }
-    for (std::int64_t i = what.between(0, 5); i > 0; --i) {
-        fault one{.kind = break_lost};
-        one.only = wire::pushes;
-        one.client = static_cast<int>(what.below(wanted.clients));
-        one.at = what.between(20 * ms, 150 * ms);
-        what.faults.push_back(one);
-    }
-}
-
-// A holder hands off while no master can be reached, and the next one keeps the lease to its end.
-void handoff_raises(draft& what) {
-    const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 100};
-    begin(what, wanted);
-    what.ordered = true;
-    const nanos taken = what.between(40, 60) * ms;
-    const nanos held = what.between(5, 30) * ms;
-    op first = holding(wanted, taken, held);
-    op next = kept(wanted, taken + 3 * ms);
-    next.renews = true; // else a lease is handed off only while it is new
-    what.clients[0].local_handoff_ms = 100'000;
-    what.clients[0].workers = {{first}, {next}};
-    op other = holding(wanted, taken + what.between(5, 100) * ms);
-    ops_of(what, 1) = {other, other};
-    for (int m = 0; m < 3; ++m) {
-        if (what.percent(80)) {
-            const nanos from = taken + held - what.between(0, ms);
-            what.faults.push_back({partition, from, 200 * ms, 0, m, 1});
-        }
-    }
-}
-
 // Two handoffs in a row. The reply of `c` to the raise of the first comes while that of the second
 // is awaited, which only `a` receives. Another client, without `a`, is the next owner.
 void late_raises(draft& what) {
@@ -617,16 +413,8 @@ constexpr std::string_view all_hold = "A1 to A6";
 
 constexpr std::array focused_table{
     profile{"long-leases", mixture::plain, all_hold, long_leases},
-    profile{"far-clocks", mixture::plain, all_hold, far_clocks},
-    profile{"retries", mixture::plain, all_hold, retries},
-    profile{"around-extensions", mixture::plain, all_hold, around_extensions},
     profile{"late-grants", mixture::plain, all_hold, late_grants},
-    profile{"own-queue", mixture::plain, all_hold, own_queue},
-    profile{"crossed-notifications", mixture::guarded, all_hold, crossed_notifications},
-    profile{"amnesia", mixture::guarded, all_hold, amnesia},
-    profile{"raises", mixture::guarded, all_hold, raises},
     profile{"leaps", mixture::guarded, "all but A2", leaps},
-    profile{"handoff-raises", mixture::guarded, all_hold, handoff_raises},
     profile{"late-raises", mixture::guarded, all_hold, late_raises},
     profile{"heal", mixture::guarded, all_hold, heal},
     profile{"uncertified", mixture::guarded, all_hold, uncertified},

@@ -46,9 +46,7 @@ TEST_CASE("the protocol without a bug keeps its promises in the focused profiles
     CHECK_FALSE(ended.broken);
     // A simulation in which nothing happens proves nothing.
     CHECK(ended.sum.acquired > seeds);
-    CHECK(
-        std::ranges::any_of(ended.sum.faults, [](std::uint64_t one) { return one > 0; })
-        == (kind.name != "far-clocks"));
+    CHECK(std::ranges::any_of(ended.sum.faults, [](std::uint64_t one) { return one > 0; }));
 }
 
 TEST_CASE("the table of variants has each of them once") {
