@@ -33,55 +33,38 @@ bool is_counter(const reply& got) {
     return got.elements[1].integer >= 0 && got.elements[1].integer <= exact_max;
 }
 
-void check_plausible(const core::answer& said, const reply& got, command_variant how) {
+void check_answer(core::command_kind kind, const reply& got, command_variant how) {
+    const core::answer said = core::read_answer(kind, got, how);
     require(
         !said.use_eval || (got.is_error() && how != command_variant::eval),
         "only a refusal is said otherwise, and nothing comes after EVAL");
-    require(!got.is_error() || said.said != vote::granted, "an error grants nothing");
+    const bool granted = said.said == vote::granted;
+    require(!got.is_error() || !granted, "an error grants nothing");
     require(said.quarantine.count() >= 0 && said.server_us >= 0, "times do not run backwards");
     require(!said.left || said.left->count() >= 0, "what is left of a lease is not negative");
-    require(!said.late || said.said != vote::granted, "what came late was not done");
-    require(!said.healed || said.said == vote::granted, "what is healed is granted");
-}
+    require(!said.late || !granted, "what came late was not done");
+    require(!said.healed || granted, "what is healed is granted");
 
-void check_acquire(const reply& got, command_variant how) {
-    const core::answer said = core::read_answer(core::command_kind::acquire, got, how);
-    check_plausible(said, got, how);
-    if (how == command_variant::native) {
+    const auto status = status_of(got);
+    const bool counted = status == 1 && is_counter(got);
+    if (kind == core::command_kind::acquire && how == command_variant::native) {
         const bool ok = got.type == reply_type::status && got.text == "OK";
-        require((said.said == vote::granted) == ok, "SET is granted by OK and by nothing else");
+        require(granted == ok, "SET is granted by OK and by nothing else");
         require((said.said == vote::held) == (got.type == reply_type::nil), "SET: nil is held");
-        return;
+    } else if (kind == core::command_kind::acquire) {
+        const bool may_raise = counted && got.elements[1].integer < exact_max;
+        require(granted == may_raise, "an acquire is granted by 1");
+        require((said.said == vote::held) == (status == 0), "an acquire: 0 is held");
+        require(said.counter == 0 || granted, "only a grant has a counter");
+    } else if (kind == core::command_kind::raise) {
+        require(granted == counted, "a raise is granted by 1");
+    } else if (kind == core::command_kind::remove) {
+        require(granted == (status == 1), "a removal is granted by 1");
+        require((said.said == vote::absent) == (status == -1), "a removal: -1 is absent");
+    } else {
+        require(granted == (status == 1 || status == 2), "an extension is granted by 1 or 2");
+        require(said.healed == (status == 2), "2 is healed");
     }
-    const auto status = status_of(got);
-    const bool granted = status == 1 && is_counter(got) && got.elements[1].integer < exact_max;
-    require((said.said == vote::granted) == granted, "an acquire is granted by 1");
-    require((said.said == vote::held) == (status == 0), "an acquire: 0 is held");
-    require(said.counter == 0 || granted, "only a grant has a counter");
-}
-
-void check_raise(const reply& got, command_variant how) {
-    const core::answer said = core::read_answer(core::command_kind::raise, got, how);
-    check_plausible(said, got, how);
-    const bool granted = status_of(got) == 1 && is_counter(got);
-    require((said.said == vote::granted) == granted, "a raise is granted by 1");
-}
-
-void check_remove(const reply& got, command_variant how) {
-    const core::answer said = core::read_answer(core::command_kind::remove, got, how);
-    check_plausible(said, got, how);
-    const auto status = status_of(got);
-    require((said.said == vote::granted) == (status == 1), "a removal is granted by 1");
-    require((said.said == vote::absent) == (status == -1), "a removal: -1 is absent");
-}
-
-void check_extend(const reply& got, command_variant how) {
-    const core::answer said = core::read_answer(core::command_kind::extend, got, how);
-    check_plausible(said, got, how);
-    const auto status = status_of(got);
-    const bool done = status == 1 || status == 2;
-    require((said.said == vote::granted) == done, "an extension is granted by 1 or 2");
-    require(said.healed == (status == 2), "2 is healed");
 }
 
 void check_handshake(const reply& got) {
@@ -105,10 +88,13 @@ void check_answers(std::string_view bytes) {
     while (const reply* const answer = reader.next()) {
         for (const command_variant how :
              {command_variant::native, command_variant::evalsha, command_variant::eval}) {
-            check_acquire(*answer, how);
-            check_raise(*answer, how);
-            check_remove(*answer, how);
-            check_extend(*answer, how);
+            for (const auto kind :
+                 {core::command_kind::acquire,
+                  core::command_kind::raise,
+                  core::command_kind::remove,
+                  core::command_kind::extend}) {
+                check_answer(kind, *answer, how);
+            }
         }
         check_handshake(*answer);
         core::means_ineligible(answer->text);

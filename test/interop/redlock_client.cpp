@@ -15,7 +15,6 @@
 #include <map>
 #include <sstream>
 #include <string>
-#include <utility>
 
 namespace {
 
@@ -40,13 +39,11 @@ public:
                 return "yes " + std::string(held_[resource].secret());
             }
             if (order == "extend") {
-                manager_.call([&](auto token) {
-                    return held_[resource].async_extend(milliseconds(ttl), std::move(token));
-                });
+                held_[resource].extend(milliseconds(ttl));
                 return "yes ";
             }
             if (order == "release") {
-                const redlock::release_result result = give_back(held_[resource]);
+                const redlock::release_result result = held_[resource].release();
                 const bool released = result == redlock::release_result::released;
                 return (released ? "yes " : "no ") + std::string(to_string(result));
             }
@@ -61,18 +58,12 @@ public:
     }
 
 private:
-    redlock::lock take(const std::string& resource, milliseconds ttl, milliseconds wait) {
+    redlock::blocking::lock take(const std::string& resource, milliseconds ttl, milliseconds wait) {
         redlock::acquire_options options;
         options.ttl = ttl;
         options.wait = wait;
         options.renew = false;
-        return manager_.call([&](auto token) {
-            return manager_.async().async_acquire(resource, options, std::move(token));
-        });
-    }
-
-    redlock::release_result give_back(redlock::lock& held) {
-        return manager_.call([&](auto token) { return held.async_release(std::move(token)); });
+        return manager_.acquire(resource, options);
     }
 
     static void pass(const std::filesystem::path& directory) {
@@ -95,17 +86,17 @@ private:
         int rounds,
         const std::filesystem::path& directory) {
         while (rounds > 0) {
-            redlock::lock mine = take(resource, ttl, std::chrono::minutes(1));
-            if (mine.remaining() > ttl / 2) {
+            redlock::blocking::lock mine = take(resource, ttl, std::chrono::minutes(1));
+            if (mine.async().remaining() > ttl / 2) {
                 pass(directory);
                 --rounds;
             }
-            give_back(mine);
+            mine.release();
         }
     }
 
     redlock::blocking::manager manager_;
-    std::map<std::string, redlock::lock> held_;
+    std::map<std::string, redlock::blocking::lock> held_;
 };
 
 } // namespace
