@@ -160,8 +160,7 @@ std::string other_quorum(
 core::recorded_list list_on(connection& master, const std::string& record_key) {
     const reply found =
         checked(master.ask({"GET", record_key}), "GET", {reply_type::string, reply_type::nil});
-    const std::string_view record = found.text;
-    return core::read_list(record.substr(record.rfind(' ') + 1));
+    return core::read_list(core::last_word(found.text));
 }
 
 // Whether the holder has no key after it, and what was done.

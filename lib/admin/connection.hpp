@@ -7,6 +7,8 @@
 
 #include <redlock/config.hpp>
 
+#include <boost/asio/io_context.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -64,7 +66,6 @@ public:
     /// Connects and logs in.
     /// \throws connection_error
     connection(const endpoint& master, const config& quorum);
-    ~connection();
 
     /// Sends a command and waits for its reply, at most 2 s. An error of the server is a reply. A
     /// reply that is longer than `longest` bytes, or has an element for each 64 of these, is an
@@ -77,7 +78,8 @@ public:
 
 private:
     class wire;
-    std::unique_ptr<wire> wire_;
+    std::shared_ptr<boost::asio::io_context> io_; // ends last: what is pending keeps the wire
+    std::shared_ptr<wire> wire_;
 };
 
 }}} // namespace redlock::REDLOCK_ABI::detail

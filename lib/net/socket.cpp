@@ -209,6 +209,23 @@ void socket::write_rest() {
     asio::async_write(channel_->plain, asio::buffer(channel_->rest), std::move(handler));
 }
 
+std::optional<std::chrono::hours> socket::certificate_left() const {
+#if REDLOCK_HAS_TLS
+    if (channel_ && channel_->secure) {
+        const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+            SSL_get1_peer_certificate(channel_->secure->native_handle()), X509_free);
+        int days = 0;
+        int seconds = 0;
+        if (certificate
+            && ASN1_TIME_diff(&days, &seconds, nullptr, X509_get0_notAfter(certificate.get()))
+                   == 1) {
+            return std::chrono::hours(days * 24 + seconds / 3600);
+        }
+    }
+#endif
+    return std::nullopt;
+}
+
 void socket::failed(std::string_view what, const error_code& error, const std::string& more) {
     const error_code write_error = channel_->write_error;
     failed(write_error ? why_failed("write", write_error) : why_failed(what, error) + more);
@@ -235,7 +252,7 @@ std::string socket::why_failed(std::string_view what, const error_code& error) c
     std::string why =
         closed ? "the master closed the connection" : std::string(what) + ": " + error.message();
     if (where_.path.empty() && !where_.tls && channel_->open && !channel_->heard) {
-        why += may_need_tls;
+        why += " before it sent anything: a TLS port needs rediss://";
     }
     return why;
 }

@@ -16,6 +16,7 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -60,6 +61,8 @@ public:
     bool writable() const noexcept {
         return channel_ && channel_->open && !channel_->writing;
     }
+    /// Time until the master's certificate expires; empty without TLS.
+    std::optional<std::chrono::hours> certificate_left() const;
 
 private:
     using stream = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol>;

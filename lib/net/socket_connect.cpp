@@ -1,6 +1,5 @@
 // How a socket connects: the look-up of the name, its addresses in turn, the TLS handshake.
 
-#include "open_socket.hpp"
 #include "settings_file.hpp"
 #include "socket.hpp"
 
@@ -9,9 +8,15 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/socket_base.hpp>
+#if REDLOCK_HAS_TLS
+#include <boost/asio/ssl/host_name_verification.hpp>
+#endif
 
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace redlock::net {
@@ -19,21 +24,49 @@ namespace redlock::net {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
+namespace {
+
+// Does what `to.open` does. In addition, a child process that any thread starts, even at this
+// moment, does not inherit the socket: it could use a connection that is logged in, and would keep
+// it open.
+void open_socket(
+    asio::basic_stream_socket<asio::generic::stream_protocol>& to,
+    const asio::generic::stream_protocol& protocol,
+    error_code& error) {
+    const int made =
+        ::socket(protocol.family(), protocol.type() | REDLOCK_SOCKET_FLAGS, protocol.protocol());
+    if (made < 0) {
+        error.assign(errno, boost::system::system_category());
+        return;
+    }
+    if constexpr (REDLOCK_SOCKET_FLAGS == 0) {
+        ::fcntl(made, F_SETFD, FD_CLOEXEC);
+    }
+#ifdef SO_NOSIGPIPE // where writing has no flag for it
+    const int on = 1;
+    ::setsockopt(made, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
+#endif
+    to.assign(protocol, made, error);
+    if (error) {
+        ::close(made);
+    }
+}
+
+} // namespace
+
 void socket::open() {
     close();
     channel_ = std::make_shared<channel>(io_);
-    if (!where_.path.empty()) {
-        channel_->candidates.emplace_back(asio::local::stream_protocol::endpoint(where_.path));
-        connect(0);
-        return;
-    }
     error_code not_numeric;
     const auto numeric = asio::ip::make_address(where_.host, not_numeric);
-    if (not_numeric) {
+    if (!where_.path.empty()) {
+        channel_->candidates.emplace_back(asio::local::stream_protocol::endpoint(where_.path));
+    } else if (!not_numeric) {
+        channel_->candidates.emplace_back(asio::ip::tcp::endpoint(numeric, where_.port));
+    } else {
         resolve();
         return;
     }
-    channel_->candidates.emplace_back(asio::ip::tcp::endpoint(numeric, where_.port));
     connect(0);
 }
 
@@ -99,7 +132,13 @@ void socket::connected() {
             failed(bad.reason());
             return;
         }
-        expect_server(*secure, tls_name_);
+        error_code no_address;
+        asio::ip::make_address(tls_name_, no_address);
+        if (no_address) { // SNI is for names only
+            SSL_set_tlsext_host_name(secure->native_handle(), tls_name_.c_str());
+        }
+        // Of use only if the server is verified at all. It cannot fail.
+        secure->set_verify_callback(asio::ssl::host_name_verification(tls_name_), error);
         secure->async_handshake(
             asio::ssl::stream_base::client, guarded([this](const error_code& failure) {
                 if (failure) {

@@ -78,7 +78,17 @@ std::string why_distrusted(const SSL* session, const std::string& name) {
     }
 }
 
-std::string_view advice_on_tls(const boost::system::error_code& error) noexcept {
+#else
+
+std::shared_ptr<tls_context> tls_files::read() {
+    throw std::invalid_argument(
+        "redlock: a rediss:// master needs TLS, and this library was built with -Dtls=disabled");
+}
+
+#endif
+
+std::string_view advice_on_tls([[maybe_unused]] const boost::system::error_code& error) noexcept {
+#if REDLOCK_HAS_TLS
     if (error.category() != boost::asio::error::get_ssl_category()) {
         return {};
     }
@@ -92,21 +102,10 @@ std::string_view advice_on_tls(const boost::system::error_code& error) noexcept 
         return ": the server may require a certificate of the client: certificate_file "
                "(--tls-certificate-file)";
     default:
-        return {};
+        break;
     }
-}
-
-#else
-
-std::string_view advice_on_tls(const boost::system::error_code&) noexcept {
+#endif
     return {};
 }
-
-std::shared_ptr<tls_context> tls_files::read() {
-    throw std::invalid_argument(
-        "redlock: a rediss:// master needs TLS, and this library was built with -Dtls=disabled");
-}
-
-#endif
 
 } // namespace redlock::net

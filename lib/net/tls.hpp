@@ -13,9 +13,7 @@
 #include <utility>
 
 #if REDLOCK_HAS_TLS
-#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ssl/context.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <openssl/ssl.h>
 #endif
@@ -42,9 +40,6 @@ private:
     std::array<std::string, 3> texts_; // of which `made_` was made
     std::shared_ptr<tls_context> made_;
 };
-/// To be appended to the loss of a connection without TLS over which nothing was received.
-inline constexpr std::string_view may_need_tls =
-    " before it sent anything: a TLS port needs rediss://";
 
 /// What to change after an error of a TLS connection, to be appended to it; empty if the error
 /// itself is enough.
@@ -56,19 +51,6 @@ inline const std::string& tls_name_of(const endpoint& master, const tls_options&
 }
 
 #if REDLOCK_HAS_TLS
-/// Has the certificate of the server verified against its name or address, if it is verified at
-/// all, and sends the name to the server.
-template <typename Stream>
-void expect_server(boost::asio::ssl::stream<Stream>& secure, const std::string& name) {
-    boost::system::error_code no_address;
-    boost::asio::ip::make_address(name, no_address);
-    if (no_address) { // SNI is for names only
-        SSL_set_tlsext_host_name(secure.native_handle(), name.c_str());
-    }
-    boost::system::error_code ignored; // it cannot fail
-    secure.set_verify_callback(boost::asio::ssl::host_name_verification(name), ignored);
-}
-
 /// Why the certificate of the server was refused, to be appended to the error of the handshake: the
 /// error says only that it was. Empty if it was not. `name`: what it should name.
 std::string why_distrusted(const SSL* session, const std::string& name);
