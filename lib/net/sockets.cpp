@@ -16,7 +16,7 @@ sockets::sockets(
 #if REDLOCK_LINUX
       ready_sockets_(io, owner, [this](std::size_t link) { sockets_[link]->ready_to_move(); }),
 #endif
-      timer_(io, owner, [&owner] { owner.time_came(); }) {
+      timer_(io, owner) {
     const std::size_t masters = configuration.masters.size();
     for (std::size_t i = 0; i < 2 * masters; ++i) { // for commands, then for notifications
         const endpoint& where = configuration.masters[i % masters];

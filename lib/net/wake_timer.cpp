@@ -18,10 +18,8 @@ namespace redlock::net {
 
 using boost::system::error_code;
 
-wake_timer::wake_timer(
-    const boost::asio::any_io_executor& io, socket_callbacks& owner, std::function<void()> due)
+wake_timer::wake_timer(const boost::asio::any_io_executor& io, socket_callbacks& owner)
     : owner_(owner),
-      due_(std::move(due)),
       timer_(io) {
 #if REDLOCK_LINUX
     const int fd = ::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -63,7 +61,7 @@ void wake_timer::wait() {
             return;
         }
         armed_ = time_point::max();
-        due_();
+        owner->time_came();
     };
 #if REDLOCK_LINUX
     timer_.async_read_some(

@@ -16,18 +16,16 @@
 #endif
 
 #include <cstdint>
-#include <functional>
 
 namespace redlock::net {
 
 class wake_timer {
 public:
-    /// `due` is called with the owner's guard held. It may be called early (see `wake_by`).
-    wake_timer(
-        const boost::asio::any_io_executor& io, socket_callbacks& owner, std::function<void()> due);
+    wake_timer(const boost::asio::any_io_executor& io, socket_callbacks& owner);
 
-    /// Fires at `moment` at the latest. An earlier moment that was set before stays: the timer
-    /// fires early, and the callee sets the next moment. So a steady load does not touch the timer.
+    /// Calls the owner's `time_came` at `moment` at the latest. An earlier moment that was set
+    /// before stays: the timer fires early, and the callee sets the next moment. So a steady load
+    /// does not touch the timer.
     void wake_by(time_point moment);
 
     /// Stops the timer.
@@ -37,7 +35,6 @@ private:
     void wait();
 
     socket_callbacks& owner_;
-    std::function<void()> due_;
     time_point armed_ = time_point::max();
     bool waiting_ = false;
 #if REDLOCK_LINUX
