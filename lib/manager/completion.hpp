@@ -12,6 +12,7 @@
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution/blocking.hpp>
@@ -83,6 +84,7 @@ template <typename... Arguments>
 class completion {
 public:
     using handler = boost::asio::any_completion_handler<void(Arguments...)>;
+    using cancellation_slot_type = boost::asio::cancellation_slot;
 
     completion(handler&& waiting, const home& io) : handler_(std::move(waiting)) {
         auto own = boost::asio::get_associated_executor(handler_, io.fallback);
@@ -92,6 +94,10 @@ public:
             elsewhere_ = std::make_unique<boost::asio::any_completion_executor>(boost::asio::prefer(
                 std::move(own), boost::asio::execution::outstanding_work_t::tracked));
         }
+    }
+
+    cancellation_slot_type get_cancellation_slot() const noexcept {
+        return boost::asio::get_associated_cancellation_slot(handler_);
     }
 
     /// Posts the handler. A cancellation slot is not thread-safe, so it is cleared on the same

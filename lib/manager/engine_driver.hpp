@@ -16,7 +16,6 @@
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/error.hpp>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -42,8 +41,12 @@ public:
     const config& configuration() const noexcept { return config_; }
     const time_source& time() const noexcept { return time_; }
     time_point now() const noexcept { return time_.now(); }
-    /// Connects a handler's cancellation slot to `f(id)` or `f(id, type)`, called with the guard
-    /// held for the types that are accepted. Returns the id; 0 without a slot.
+    /// \}
+
+    /// \name With the guard held
+    /// \{
+    /// Connects a handler's cancellation slot to `f(id, type)`, called with the guard held for the
+    /// types that are accepted. Returns the id; 0 without a slot.
     template <typename Handler, typename F>
     std::uint64_t on_cancel(Handler& done, boost::asio::cancellation_type accepted, F f) {
         auto slot = boost::asio::get_associated_cancellation_slot(done);
@@ -58,22 +61,31 @@ public:
                 }
                 if (const auto owner = weak.lock()) {
                     const section lock(*owner);
-                    if constexpr (std::is_invocable_v<
-                                      F,
-                                      std::uint64_t,
-                                      boost::asio::cancellation_type>) {
-                        f(id, type);
-                    } else {
-                        f(id);
-                    }
+                    f(id, type);
                 }
             });
         return id;
     }
-    /// \}
-
-    /// \name With the guard held
-    /// \{
+    /// Adds a handler to `those`, which `owner` has. A cancellation completes it with `results`,
+    /// after the error.
+    template <typename... Results>
+    void add_to(
+        waiters<error_code, Results...>& those,
+        std::weak_ptr<const void> owner,
+        boost::asio::cancellation_type accepted,
+        diagnostics* out,
+        completion<error_code, Results...>&& done,
+        std::type_identity_t<Results>... results) {
+        const auto id = on_cancel(
+            done,
+            accepted,
+            [this, &those, owner = std::move(owner), results...](std::uint64_t id, auto) {
+                if (const auto alive = owner.lock()) {
+                    those.complete(io_, id, aborted, results...);
+                }
+            });
+        those.add({id, out, std::move(done)});
+    }
     core::engine& engine() noexcept { return engine_; }
     const core::engine& engine() const noexcept { return engine_; }
     /// Passes an event to the engine: `f(now)`.
@@ -114,13 +126,14 @@ public:
     void log(log_level level, std::string_view line) override;
     /// \}
 
-protected:
     /// Creates the transport: sockets, unless `make` returns another one.
     engine_driver(
         const boost::asio::any_io_executor& io,
         config configuration,
-        time_source time,
-        const backend_maker& make);
+        time_source time = {},
+        const backend_maker& make = {});
+
+protected:
     ~engine_driver();
 
     /// The turn is over, and its bytes have been passed to the sockets. Returns when the manager
@@ -157,7 +170,7 @@ private:
     home io_;
     config config_;
     const time_source time_;
-    std::atomic<std::uint64_t> next_id_{1};
+    std::uint64_t next_id_ = 1;
     std::unique_ptr<net::backend> backend_;
     core::engine engine_;
     time_point received_at_ = core::never; // the last bytes

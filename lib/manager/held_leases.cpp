@@ -1,23 +1,10 @@
 #include "held_leases.hpp"
 
-#include "config/explain.hpp"
 #include "config/lock_request.hpp"
 
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
-
-held_leases::held_leases(
-    const boost::asio::any_io_executor& io,
-    config configuration,
-    time_source time,
-    const backend_maker& make)
-    : engine_driver(io, std::move(configuration), std::move(time), make),
-      observer_(this->configuration().observer, reports, [this](const std::string& what) {
-          if (logs(log_level::error)) { // at once: reports are being delivered
-              this->configuration().log.write(log_level::error, printable(what));
-          }
-      }) {}
 
 // A handler may own the lock that it waits for, and would keep itself alive.
 held_leases::~held_leases() {
@@ -39,29 +26,22 @@ void held_leases::extend(
     std::optional<std::chrono::milliseconds> ttl,
     diagnostics_sink sink,
     handler<error_code, extend_result> done) {
-    const auto id =
-        on_cancel_of(lease, done, with_effects, [this](lease_handle& found, std::uint64_t id) {
-            cancel_extension(found, id);
-        });
-    completion<error_code, extend_result> waiting(std::move(done), io());
     const auto fail = [&](const error_code& error) {
-        std::move(waiting)(io(), error, extend_result::extended);
+        complete(io(), std::move(done), error, extend_result::extended);
     };
     const section lock(*this);
     if (ttl) {
         ttl = effective_ttl(*ttl, longest_ttl());
-    }
-    if (const validation valid =
-            ttl ? check_extension(*ttl, configuration(), longest_ttl()) : validation();
-        !valid) {
-        refuse(sink.out, lease->resource(), to_string(valid.error()), *ttl);
-        fail(errc::invalid_argument);
-        return;
+        const validation valid = check_extension(*ttl, configuration(), longest_ttl());
+        if (!valid) {
+            refuse(sink.out, lease->resource(), to_string(valid.error()), *ttl);
+            fail(errc::invalid_argument);
+            return;
+        }
     }
     if (lease->stage != lease_handle::phase::held) {
         if (sink.out != nullptr) {
-            *sink.out = lease->more() != nullptr ? lease->more()->loss.value_or(diagnostics())
-                                                 : diagnostics();
+            *sink.out = lease->need_more().loss.value_or(diagnostics());
         }
         fail(lease->why_not_held());
         return;
@@ -74,6 +54,13 @@ void held_leases::extend(
         fail(errc::invalid_argument);
         return;
     }
+    const auto id =
+        on_cancel(done, with_effects, [this, weak = std::weak_ptr(lease)](std::uint64_t id, auto) {
+            if (const auto found = weak.lock()) {
+                cancel_extension(*found, id);
+            }
+        });
+    completion<error_code, extend_result> waiting(std::move(done), io());
     const std::uint64_t observed = observer_.started(
         lease->begun(operation_kind::extend, ttl.value_or(std::chrono::milliseconds(0))));
     lease->need_more().extending.push_back({id, sink, std::move(waiting), observed});
@@ -89,9 +76,8 @@ void held_leases::cancel_extension(lease_handle& lease, std::uint64_t id) {
                 &observer::ended,
                 lease.ended(waiting.observed, operation_kind::extend, aborted),
                 diagnostics());
-            completion<error_code, extend_result> complete = *std::move(waiting.done);
+            (*std::move(waiting.done))(io(), aborted, extend_result::extended);
             waiting.done.reset(); // its place among the extensions stays
-            std::move(complete)(io(), aborted, extend_result::extended);
         }
     }
 }
@@ -99,23 +85,19 @@ void held_leases::cancel_extension(lease_handle& lease, std::uint64_t id) {
 void held_leases::release(
     lease_ptr lease, diagnostics* out, handler<error_code, release_result> done) {
     lease->end_once();
-    const auto id =
-        on_cancel_of(lease, done, with_effects, [this](lease_handle& found, std::uint64_t id) {
-            found.releasing.complete(io(), id, aborted, release_result::uncertain);
-        });
     completion<error_code, release_result> waiting(std::move(done), io());
     const section lock(*this);
     if (lease->result) {
         if (out != nullptr) {
-            *out = lease->more() != nullptr ? lease->more()->removal.value_or(diagnostics())
-                                            : diagnostics();
+            *out = lease->need_more().removal.value_or(diagnostics());
             out->message = to_string(*lease->result);
             out->resource = lease->resource();
         }
         std::move(waiting)(io(), error_code(), *lease->result);
         return;
     }
-    lease->releasing.add({id, out, std::move(waiting)});
+    add_to(
+        lease->releasing, lease, with_effects, out, std::move(waiting), release_result::uncertain);
     let_go(*lease, true);
 }
 
@@ -161,24 +143,25 @@ void held_leases::let_go(lease_handle& lease, bool release) {
 
 void held_leases::wait_lost(
     lease_ptr lease, diagnostics* out, handler<error_code, loss_reason> done) {
-    const auto id =
-        on_cancel_of(lease, done, without_effects, [this](lease_handle& found, std::uint64_t id) {
-            found.need_more().watching.complete(io(), id, aborted, loss_reason::none);
-        });
-    completion<error_code, loss_reason> waiting(std::move(done), io());
     const section lock(*this);
     switch (lease->stage) {
     case lease_handle::phase::held:
-        lease->need_more().watching.add({id, out, std::move(waiting)});
+        add_to(
+            lease->need_more().watching,
+            lease,
+            without_effects,
+            out,
+            {std::move(done), io()},
+            loss_reason::none);
         break;
     case lease_handle::phase::released:
-        std::move(waiting)(io(), errc::released, loss_reason::none);
+        complete(io(), std::move(done), errc::released, loss_reason::none);
         break;
     case lease_handle::phase::lost:
         if (out != nullptr) {
             *out = *lease->need_more().loss;
         }
-        std::move(waiting)(io(), error_code(), lease->reason);
+        complete(io(), std::move(done), error_code(), lease->reason);
         break;
     }
 }

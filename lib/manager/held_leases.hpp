@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "config/explain.hpp"
 #include "engine_driver.hpp"
 #include "lease_handle.hpp"
 #include "observer_feed.hpp"
@@ -21,6 +22,8 @@ class held_leases : public engine_driver {
 public:
     using lease_ptr = std::shared_ptr<lease_handle>;
 
+    using engine_driver::engine_driver;
+
     /// \name For holders, from any thread
     /// \{
     /// Without a ttl, turns an exclusive lock into a reader's.
@@ -37,11 +40,6 @@ public:
     /// \}
 
 protected:
-    held_leases(
-        const boost::asio::any_io_executor& io,
-        config configuration,
-        time_source time,
-        const backend_maker& make);
     /// Destroys the handlers that still wait.
     ~held_leases();
 
@@ -49,7 +47,12 @@ protected:
     /// `observed` identifies its acquire for the observer.
     lease_ptr add(const core::claim& claim, std::string_view resource, std::uint64_t observed);
 
-    observer_feed observer_;
+    observer_feed observer_{
+        configuration().observer, reports, [this](const std::string& what) {
+            if (logs(log_level::error)) { // at once: reports are being delivered
+                configuration().log.write(log_level::error, printable(what));
+            }
+        }};
 
 private:
     // core::engine_callbacks
@@ -71,16 +74,6 @@ private:
         unsigned attempts = 1) const;
     /// Ends a held lease, with or without a release.
     void let_go(lease_handle& lease, bool release);
-    /// As `on_cancel`, with `f(lease, id)`; the handler does not keep the lease.
-    template <typename Handler, typename F>
-    std::uint64_t on_cancel_of(
-        const lease_ptr& lease, Handler& done, boost::asio::cancellation_type accepted, F f) {
-        return on_cancel(done, accepted, [f, weak = std::weak_ptr(lease)](std::uint64_t id) {
-            if (const auto found = weak.lock()) {
-                f(*found, id);
-            }
-        });
-    }
     void cancel_extension(lease_handle& lease, std::uint64_t id);
     /// Reports the end of an extension by the library, if one is in flight.
     void end_renewal(lease_handle& lease, const error_code& error, const diagnostics& votes);

@@ -7,14 +7,6 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-manager_impl::manager_impl(
-    const boost::asio::any_io_executor& io,
-    config configuration,
-    time_source time,
-    const backend_maker& make)
-    : held_leases(io, std::move(configuration), std::move(time), make),
-      watch_(this->io()) {}
-
 // --- Start and close ----------------------------------------------------------------------------
 
 void manager_impl::run(handler<error_code> done) {
@@ -27,11 +19,11 @@ void manager_impl::run(handler<error_code> done) {
         complete(io(), std::move(done), engine().closing() ? errc::closed : twice);
         return;
     }
-    on_cancel(done, with_effects, [this](std::uint64_t) {
+    on_cancel(done, with_effects, [this](std::uint64_t, auto) {
         run_cancelled_ = !engine().closing();
         begin_close();
     });
-    run_.emplace(std::move(done), io());
+    run_.add({0, nullptr, completion<error_code>(std::move(done), io())});
     if (logs(log_level::warning)) {
         for (const std::string& one : warnings(configuration())) {
             log(log_level::warning, one);
@@ -41,28 +33,22 @@ void manager_impl::run(handler<error_code> done) {
 }
 
 void manager_impl::ready(handler<error_code> done) {
-    const auto id = on_cancel(
-        done, without_effects, [this](std::uint64_t id) { ready_.complete(io(), id, aborted); });
-    completion<error_code> waiting(std::move(done), io());
     const section lock(*this);
     if (!engine().running()) {
-        std::move(waiting)(io(), why_not_running());
+        complete(io(), std::move(done), why_not_running());
         return;
     }
-    ready_.add({id, nullptr, std::move(waiting)});
+    add_to(ready_, weak_from_this(), without_effects, nullptr, {std::move(done), io()});
     schedule_flush();
 }
 
 void manager_impl::close(handler<error_code> done) {
-    const auto id = on_cancel(
-        done, with_effects, [this](std::uint64_t id) { closing_.complete(io(), id, aborted); });
-    completion<error_code> waiting(std::move(done), io());
     const section lock(*this);
     if (engine().closed_down()) {
-        std::move(waiting)(io(), error_code());
+        complete(io(), std::move(done), error_code());
         return;
     }
-    closing_.add({id, nullptr, std::move(waiting)});
+    add_to(closing_, weak_from_this(), with_effects, nullptr, {std::move(done), io()});
     begin_close();
 }
 
@@ -75,11 +61,7 @@ void manager_impl::begin_close() {
 
 void manager_impl::closed() {
     sleep();
-    if (run_) {
-        completion<error_code> done = *std::move(run_);
-        run_.reset();
-        std::move(done)(io(), run_cancelled_ ? aborted : error_code());
-    }
+    run_.complete_all(io(), run_cancelled_ ? aborted : error_code());
     ready_.complete_all(io(), errc::closed);
     change_.waiting.complete_all(io(), errc::closed);
     closing_.complete_all(io(), error_code());
@@ -228,7 +210,7 @@ void manager_impl::query(
         return;
     }
     call& mine = calls_.create();
-    on_cancel(done, without_effects, [this, cookie = mine.cookie()](std::uint64_t) {
+    on_cancel(done, without_effects, [this, cookie = mine.cookie()](std::uint64_t, auto) {
         if (call* const found = find_call(cookie)) {
             query_ended(*found, aborted, nullptr);
             end_call(*found, aborted, lock_status());
@@ -308,15 +290,15 @@ bool lock_watch::wait(std::chrono::milliseconds pause, manager_impl::handler<err
     if (!impl) {
         return false;
     }
-    release_watch& watch = impl->watch_;
-    const auto id = impl->on_cancel(
-        done, without_effects, [&watch](std::uint64_t id) { watch.cancel(id, aborted); });
-    completion<error_code> waiting(std::move(done), impl->io());
     const manager_impl::section lock(*impl);
     if (impl->engine().closing()) {
-        std::move(waiting)(impl->io(), errc::closed);
+        complete(impl->io(), std::move(done), errc::closed);
         return true;
     }
+    release_watch& watch = impl->watch_;
+    const auto id = impl->on_cancel(
+        done, without_effects, [&watch](std::uint64_t id, auto) { watch.cancel(id, aborted); });
+    completion<error_code> waiting(std::move(done), impl->io());
     watch.wait(*watched_, core::later(impl->now(), pause), id, std::move(waiting));
     impl->schedule_flush();
     return true;

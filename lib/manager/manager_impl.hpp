@@ -21,12 +21,7 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 class manager_impl final : public held_leases {
 public:
-    /// Uses the transport of `make`, if there is one.
-    manager_impl(
-        const boost::asio::any_io_executor& io,
-        config configuration,
-        time_source time = {},
-        const backend_maker& make = {});
+    using held_leases::held_leases;
 
     /// \name From any thread
     /// \{
@@ -129,8 +124,8 @@ private:
     void query_ended(const call& ended, const error_code& error, const lock_status* found);
 
     core::pool<call> calls_;
-    release_watch watch_;
-    std::optional<completion<error_code>> run_;
+    release_watch watch_{io()};
+    waiters<error_code> run_; // one at most
     bool run_cancelled_ = false;
     waiters<error_code> ready_;
     struct {

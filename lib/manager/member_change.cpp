@@ -235,28 +235,20 @@ void found_quorum(const lock_manager& manager, bool unused) {
 
 void manager_impl::change_members(
     member_changes&& wanted, bool patient, diagnostics* why, handler<error_code> done) {
-    const auto id = on_cancel(done, without_effects, [this](std::uint64_t id) {
-        const bool goes_on = !change_.waiting.empty();
-        change_.waiting.complete(io(), id, aborted);
-        if (goes_on && change_.waiting.empty()) {
-            end_change();
-        }
-    });
-    completion<error_code> waiting(std::move(done), io());
     const section lock(*this);
     if (why != nullptr) {
         *why = {};
     }
     const auto refuse_with = [&](errc error, const std::string& text) {
         refuse(why, {}, text);
-        std::move(waiting)(io(), error);
+        complete(io(), std::move(done), error);
     };
     if (const validation valid = check_members(wanted, configuration()); !valid) {
         refuse_with(errc::invalid_argument, to_string(valid.error()));
         return;
     }
     if (!engine().running()) {
-        std::move(waiting)(io(), why_not_running());
+        complete(io(), std::move(done), why_not_running());
         return;
     }
     const bool joins = !change_.waiting.empty();
@@ -267,7 +259,14 @@ void manager_impl::change_members(
             other.shown() + " is in progress in this manager: wait for it or cancel it first");
         return;
     }
-    change_.waiting.add({id, why, std::move(waiting)});
+    const auto id = on_cancel(done, without_effects, [this](std::uint64_t id, auto) {
+        const bool goes_on = !change_.waiting.empty();
+        change_.waiting.complete(io(), id, aborted);
+        if (goes_on && change_.waiting.empty()) {
+            end_change();
+        }
+    });
+    change_.waiting.add({id, why, completion<error_code>(std::move(done), io())});
     if (!joins) {
         change_.wanted = std::move(wanted);
         change_.patient = patient;

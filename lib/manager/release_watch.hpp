@@ -10,20 +10,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <list>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-/// A lock that a caller watches. One call at a time waits for it.
+/// A lock that a caller watches.
 struct watched_lock {
     std::string key;
     bool notified = false; // since the caller has set it to false
-    std::uint64_t id = 0;  // of the call, for `cancel`; 0 if that is not needed
     time_point due = time_point::max();
-    std::optional<completion<error_code>> waiting;
+    waiters<error_code> waiting; // one at a time
 };
 
 class release_watch {
@@ -45,14 +43,15 @@ public:
             std::move(done)(io_, error_code());
             return;
         }
-        lock.id = id;
         lock.due = moment;
-        lock.waiting.emplace(std::move(done));
+        lock.waiting.add({id, nullptr, std::move(done)});
         next_due_ = std::min(next_due_, moment);
     }
     /// Completes the call with this number with `error`, if it still waits.
     void cancel(std::uint64_t id, const error_code& error) {
-        complete_if([id](const watched_lock& one) { return one.id == id; }, error);
+        for (watched_lock& one : locks_) {
+            one.waiting.complete(io_, id, error);
+        }
     }
 
     /// The lock with that key may have been released.
@@ -79,11 +78,10 @@ private:
     void complete_if(F f, const error_code& error) {
         next_due_ = time_point::max();
         for (watched_lock& one : locks_) {
-            if (one.waiting && f(one)) {
-                completion<error_code> done = *std::move(one.waiting);
-                one.waiting.reset();
-                std::move(done)(io_, error);
-            } else if (one.waiting) {
+            if (f(one)) {
+                one.waiting.complete_all(io_, error);
+            }
+            if (!one.waiting.empty()) {
                 next_due_ = std::min(next_due_, one.due);
             }
         }
