@@ -70,15 +70,8 @@ void connection::received(std::span<const char> bytes, time_point now) {
         if (!in_flight_.empty() && in_flight_.front().what.in_frame && take_usual(now)) {
             continue;
         }
-        const reply* const answer = reader_.next();
+        const reply* const answer = next_reply(bytes, now);
         if (answer == nullptr) {
-            if (!reader_.error().empty()) {
-                lose(
-                    up() ? reader_.error()
-                         : not_redis_text(reader_.error(), {bytes.data(), bytes.size()}, secret_),
-                    true,
-                    now);
-            }
             break;
         }
         if (in_flight_.empty()) {

@@ -66,14 +66,25 @@ std::string session::refusal_of(std::string_view command, std::string_view error
     return core::refusal_of(command, error, secret_);
 }
 
+const reply* session::next_reply(std::span<const char> bytes, time_point now) {
+    const reply* const next = reader_.next();
+    if (next == nullptr && !reader_.error().empty()) {
+        lose(
+            up() ? reader_.error()
+                 : not_redis_text(reader_.error(), {bytes.data(), bytes.size()}, secret_),
+            true,
+            now);
+    }
+    return next;
+}
+
 void session::logged_in(command_kind what, const reply& got, time_point now) {
     if (!got.is_error()) {
         return;
     }
-    if (what == command_kind::authenticate) {
-        lose(refusal_of("AUTH", got.text), true, now);
-    } else if (what == command_kind::select) {
-        lose(text_of_error(got.text), true, now);
+    if (what == command_kind::authenticate || what == command_kind::select) {
+        const bool logs_in = what == command_kind::authenticate;
+        lose(refusal_of(logs_in ? "AUTH" : "SELECT", got.text), true, now);
     } else if (what == command_kind::name_client) {
         // Optional, but the server may close the connection after it.
         said_ = refusal_of("CLIENT SETNAME", got.text);
@@ -107,14 +118,10 @@ void session::closed(std::string_view why, time_point now) {
 }
 
 void session::lose(std::string_view why, bool refused, time_point now) {
+    stop(why);
     state_ = state::waiting;
     wake_ = now + delay_.next(rules_.reconnect_delay_min, rules_.reconnect_delay_max, random_);
-    check_ = forever;
-    silent_ = false;
     refused_ = refused;
-    why_down_ = why;
-    output_.clear();
-    events_.close(link_);
     lost(now);
 }
 
@@ -130,11 +137,7 @@ void session::stop(std::string_view why) {
 }
 
 time_point session::next_due() const noexcept {
-    if (!up()) {
-        return wake_;
-    }
-    return silent_ ? later(silent_since_, rules_.health_check_interval)
-                   : std::min(later(oldest(), rules_.master_timeout), check_);
+    return !up() || silent_ ? wake_ : std::min(later(oldest(), rules_.master_timeout), check_);
 }
 
 void session::time_passed(time_point now) {
@@ -165,7 +168,7 @@ void session::time_passed(time_point now) {
             now);
     } else if (overdue(now)) {
         silent_ = true;
-        silent_since_ = now;
+        wake_ = later(now, rules_.health_check_interval);
         why_down_ = silent_text(rules_);
         silence_changed(now);
     } else {

@@ -123,6 +123,9 @@ protected:
     /// Bytes can be exchanged.
     bool connected() const noexcept { return state_ == state::introducing || up(); }
     void came_up() noexcept;
+    /// Returns the next reply in what was received, of which `bytes` are the last; null if none is
+    /// complete, or if the server speaks another protocol: then the connection is lost.
+    const reply* next_reply(std::span<const char> bytes, time_point now);
     /// Reads the reply to a command of the login.
     void logged_in(command_kind what, const reply& got, time_point now);
     /// Replies have arrived. `well`: the next health check is not due for a while.
@@ -153,8 +156,7 @@ private:
     state state_ = state::idle;
     bool silent_ = false;
     bool refused_ = false;
-    time_point wake_ = forever; // connect again, or stop connecting
-    time_point silent_since_ = never;
+    time_point wake_ = forever; // connect again, or stop connecting, or waiting for a silent server
     backoff delay_;
     std::string said_; // an error during the login that did not end the connection
 };

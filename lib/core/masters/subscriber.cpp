@@ -65,14 +65,7 @@ void subscriber::received(std::span<const char> bytes, time_point now) {
         return;
     }
     reader_.feed(bytes);
-    while (connected()) {
-        const reply* const got = reader_.next();
-        if (got == nullptr) {
-            if (!reader_.error().empty()) {
-                lose(reader_.error(), false, now);
-            }
-            break;
-        }
+    while (const reply* const got = connected() ? next_reply(bytes, now) : nullptr) {
         if (!handle(*got, now) && connected()) {
             lose("unsolicited reply", false, now);
         }
