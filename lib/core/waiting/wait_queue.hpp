@@ -37,7 +37,7 @@ namespace redlock::core {
 /// The ticket of a wait queue in the fair queue that one master keeps for a lock
 /// (`acquire_options::fifo`). It only orders attempts. The votes of a majority decide.
 struct queue_ticket {
-    std::string waiter;                // its name there; empty: none yet
+    std::string waiter = {};           // its name there; empty: none yet
     std::size_t queue_master = nobody; // the master that keeps the queue
     std::uint16_t epoch = 0;           // identifies the latest request
     bool first = false;                // according to the last reply
@@ -67,11 +67,7 @@ struct queue_ticket {
         refused_until = until;
     }
     /// The ticket was used, or is not needed any more.
-    void leave() noexcept {
-        const time_point until = refused_until;
-        reset();
-        refused_until = until;
-    }
+    void leave() noexcept { reset(refused_until); }
     /// Returns when to renew the ticket.
     time_point keep_by(const settings& rules, time_point soon) const noexcept {
         if (queue_master == nobody) {
@@ -85,12 +81,8 @@ struct queue_ticket {
         return !next.fifo || (first && now < later(renewed, rules.ticket_lease()));
     }
 
-    void reset() {
-        waiter.clear();
-        queue_master = nobody;
-        ++epoch;
-        first = again = false;
-        renewed = refused_until = never;
+    void reset(time_point refused = never) noexcept {
+        *this = {.epoch = static_cast<std::uint16_t>(epoch + 1), .refused_until = refused};
     }
 };
 
