@@ -21,24 +21,17 @@ using std::chrono::milliseconds;
 validation check_path(const endpoint& where, const std::string& field) {
     const std::string& path = where.path;
     // sockaddr_un has room for 108 bytes including the final zero.
-    if (validation valid = first_error(
-            {outside(field, path.size(), "bytes", 1, 107, "as an absolute path"),
-             without_nul(field, path)});
-        !valid) {
-        return valid;
-    }
-    if (path.front() != '/') {
-        return against(field, path, "write an absolute path");
-    }
-    return where.tls ? against(field, path, "TLS is for TCP only") : validation();
+    return first_error(
+        {outside(field, path.size(), "bytes", 1, 107, "as an absolute path"),
+         without_nul(field, path),
+         require(path.starts_with('/'), field, path, "write an absolute path"),
+         require(!where.tls, field, path, "TLS is for TCP only")});
 }
 
 validation check_address(const endpoint& where, const std::string& name) {
-    if (where.host.empty()) {
-        return against(name + ".host", {}, "write a name or an address");
-    }
     return first_error(
-        {outside(name + ".host", where.host.size(), "characters", 1, 255),
+        {require(!where.host.empty(), name + ".host", {}, "write a name or an address"),
+         outside(name + ".host", where.host.size(), "characters", 1, 255),
          without_nul(name + ".host", where.host),
          outside(name + ".port", where.port, "", 1, 65'535)});
 }
@@ -50,11 +43,11 @@ validation check_name(const std::string& name, const std::string& field) {
     return name.empty() ? validation() : outside(field, name.size(), "characters", 1, 64);
 }
 
-validation check_user(const std::string& name, const std::string& password, std::string field) {
-    if (name.empty() || !password.empty()) {
-        return without_nul(field, name); // no server has such a user
-    }
-    return against(std::move(field), name, "a user needs a password");
+validation
+check_user(const std::string& name, const std::string& password, const std::string& field) {
+    return first_error(
+        {require(name.empty() || !password.empty(), field, name, "a user needs a password"),
+         without_nul(field, name)}); // no server has such a user
 }
 
 validation check_endpoint(const endpoint& where, const std::string& name) {

@@ -59,12 +59,15 @@ inline validation against(std::string field, std::string value, std::string rule
     return invalid_value{std::move(field), std::move(value), {}, {}, {}, std::move(rule)};
 }
 
+inline validation
+require(bool valid, std::string_view field, const std::string& value, const char* rule) {
+    return valid ? validation() : against(std::string(field), value, rule);
+}
+
 /// For texts that become C strings: only the part before a NUL character would be used.
 inline validation without_nul(std::string_view field, const std::string& value) {
-    if (value.find('\0') == std::string::npos) {
-        return {};
-    }
-    return against(std::string(field), value, "write it without NUL characters");
+    const bool valid = value.find('\0') == std::string::npos;
+    return require(valid, field, value, "write it without NUL characters");
 }
 
 inline validation first_error(std::initializer_list<validation> of) {
