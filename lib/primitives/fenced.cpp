@@ -2,18 +2,22 @@
 
 #include <boost/system/errc.hpp>
 
-#include <algorithm>
-#include <array>
+#include <iterator>
 #include <stdexcept>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace {
 
-// A block of its own, so that its names do not collide with those of the script after it. Tokens
+// The ttl is checked before the fence, so that a wrong call changes nothing. The check of the fence
+// is a block of its own, so that its names do not collide with those of the script after it. Tokens
 // are compared as doubles, which is why they end at 2^53 - 1. Everything is read before the first
 // write.
-constexpr std::string_view check_text = R"(do
+constexpr std::string_view set_text =
+    R"(if ARGV[3] and not string.match(ARGV[3], '^[1-9]%d*$') then
+  return redis.error_reply('FENCE the ttl is not a whole number of milliseconds')
+end
+do
   local function is_token(text)
     return string.match(text, '^[1-9]%d*$') and tonumber(text) <= 9007199254740991
   end
@@ -30,28 +34,13 @@ constexpr std::string_view check_text = R"(do
   end
   if token ~= highest then redis.call('SET', KEYS[1], token) end
 end
-)";
-
-// Checks the ttl before the fence, so that a wrong call changes nothing.
-constexpr std::string_view ttl_text = R"(if ARGV[3] and not string.match(ARGV[3], '^[1-9]%d*$') then
-  return redis.error_reply('FENCE the ttl is not a whole number of milliseconds')
-end
-)";
-
-constexpr std::string_view set_text =
-    R"(if ARGV[3] then redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+if ARGV[3] then redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
 else redis.call('SET', KEYS[2], ARGV[2]) end
 return {1, tonumber(ARGV[1])}
 )";
 
-constexpr auto fenced_set_text = [] {
-    std::array<char, ttl_text.size() + check_text.size() + set_text.size()> whole{};
-    auto end = whole.begin();
-    for (const std::string_view part : {ttl_text, check_text, set_text}) {
-        end = std::copy(part.begin(), part.end(), end);
-    }
-    return whole;
-}();
+constexpr std::size_t check_begin = set_text.find("do\n");
+constexpr std::size_t check_end = set_text.find("\nend\n", check_begin) + std::size("\nend\n") - 1;
 
 constexpr bool is_token(std::uint64_t token) noexcept {
     return token >= 1 && token <= fencing_token_max;
@@ -149,8 +138,9 @@ void fenced_reply::require(std::uint64_t token) const {
     }
 }
 
-constinit const std::string_view fence_check = check_text;
-constinit const std::string_view fenced_set::script{fenced_set_text.data(), fenced_set_text.size()};
+constinit const std::string_view fence_check =
+    set_text.substr(check_begin, check_end - check_begin);
+constinit const std::string_view fenced_set::script = set_text;
 // The library's own SHA-1 is not public; a test compares this.
 constinit const std::string_view fenced_set::sha1 = "56267f8927a83f34a558135b6c0a478c881d22ef";
 
