@@ -62,17 +62,13 @@ struct blocking_mutex::state final : loss_listener {
         return std::pair(a.held(), a.deadline()) < std::pair(b.held(), b.deadline());
     }
 
-    /// The lease that lasts longest; null if there is none.
-    const redlock::lock* last() const noexcept {
-        return leases.empty() ? nullptr
-                              : &*std::max_element(leases.begin(), leases.end(), ends_before);
+    /// The lease that lasts longest; an empty one if there is none.
+    const redlock::lock& last() const noexcept {
+        return leases.empty() ? none : *std::max_element(leases.begin(), leases.end(), ends_before);
     }
 
     /// Whether the current owners have lost their lease. Then no reader joins them.
-    bool overdue() const noexcept {
-        const redlock::lock* const longest = last();
-        return longest != nullptr && !longest->held();
-    }
+    bool overdue() const noexcept { return !leases.empty() && !last().held(); }
 
     bool open_for(entry wanted) const noexcept {
         return alone.inside == 0
@@ -122,6 +118,7 @@ struct blocking_mutex::state final : loss_listener {
     std::condition_variable_any changed;
     threads alone;
     threads shared;
+    const redlock::lock none;
     std::vector<redlock::lock> leases;       // one of each thread inside
     std::vector<std::uint64_t> owners;       // threads that have locked, as far as it is known
     std::optional<std::stop_source> stopped; // on a loss, once somebody has asked for it
@@ -283,20 +280,17 @@ void blocking_mutex::unlock(entry how) noexcept {
 
 bool blocking_mutex::held() const noexcept {
     const std::lock_guard lock(state_->guard);
-    const redlock::lock* const last = state_->last();
-    return last != nullptr && last->held();
+    return state_->last().held();
 }
 
 time_point blocking_mutex::deadline() const noexcept {
     const std::lock_guard lock(state_->guard);
-    const redlock::lock* const last = state_->last();
-    return last != nullptr ? last->deadline() : time_point::min();
+    return state_->last().deadline();
 }
 
 std::chrono::nanoseconds blocking_mutex::remaining() const noexcept {
     const std::lock_guard lock(state_->guard);
-    const redlock::lock* const last = state_->last();
-    return last != nullptr ? last->remaining() : std::chrono::nanoseconds::zero();
+    return state_->last().remaining();
 }
 
 std::uint64_t blocking_mutex::fencing_token() const {
