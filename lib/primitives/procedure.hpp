@@ -62,25 +62,8 @@ public:
         }
     }
 
-    /// Has the caller's cancellation call `f(owner)` if there still is an owner. Returns whether
-    /// the caller can cancel. The caller's signal may outlive the context, so `f` has no strand.
-    template <typename Owner, typename F>
-    bool on_cancel(
-        const std::weak_ptr<Owner>& owner,
-        F f,
-        boost::asio::cancellation_type accepted = boost::asio::cancellation_type::terminal
-                                                  | boost::asio::cancellation_type::partial) {
-        auto slot = boost::asio::get_associated_cancellation_slot(done_);
-        if (slot.is_connected()) {
-            slot.assign([=](boost::asio::cancellation_type type) {
-                const auto self = owner.lock();
-                if (self && (type & accepted) != boost::asio::cancellation_type::none) {
-                    f(self);
-                }
-            });
-        }
-        return slot.is_connected();
-    }
+    /// By which the caller cancels.
+    auto slot() const noexcept { return boost::asio::get_associated_cancellation_slot(done_); }
 
     /// Posts the handler via `io`: a dispatch could run it inline. A cancellation slot is not
     /// thread-safe, so it is cleared where the handler runs.
@@ -160,21 +143,27 @@ protected:
           strand_(std::make_shared<const strand_executor::strand>(io)) {}
 
     /// Has the caller's cancellation cancel the current step, if `done` has a slot. The steps then
-    /// run on the strand. Called before the first.
+    /// run on the strand. Called before the first. The caller's signal may outlive the context.
     template <typename Caller>
     void cancel_with(
         Caller& done,
         boost::asio::cancellation_type accepted = boost::asio::cancellation_type::terminal
                                                   | boost::asio::cancellation_type::partial) {
-        cancellable_ = done.on_cancel(
-            this->weak_from_this(),
-            [](const std::shared_ptr<procedure>& me) {
-                boost::asio::post(me->strand_, [me] {
-                    me->cancelled_ = true;
-                    me->step_.emit(boost::asio::cancellation_type::terminal);
-                });
-            },
-            accepted);
+        auto slot = done.slot();
+        cancellable_ = slot.is_connected();
+        if (!cancellable_) {
+            return;
+        }
+        slot.assign(
+            [accepted, owner = this->weak_from_this()](boost::asio::cancellation_type type) {
+                const std::shared_ptr<procedure> me = owner.lock();
+                if (me && (type & accepted) != boost::asio::cancellation_type::none) {
+                    boost::asio::post(me->strand_, [me] {
+                        me->cancelled_ = true;
+                        me->step_.emit(boost::asio::cancellation_type::terminal);
+                    });
+                }
+            });
     }
 
     /// A handler that calls `f(derived, results...)`, on the manager's executor.
