@@ -1,11 +1,14 @@
 #include "lock_request.hpp"
 
+#include "core/masters/member_list.hpp"
 #include "settings_of.hpp"
 #include "value_checks.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -173,15 +176,9 @@ validation check_slots(const checked_request& wanted, const config& rules) {
 
 // A list that is refused because it is too long is not named in full.
 std::string name_of_resources(const std::vector<std::string>& names) {
-    std::string name;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        name.append(i == 0 ? "" : ", ");
-        if (i == resources_max) {
-            return name.append("...");
-        }
-        name.append(names[i]);
-    }
-    return name;
+    const std::size_t named = std::min(names.size(), resources_max);
+    return core::joined(std::span(names).first(named), ", ")
+           + (named < names.size() ? ", ..." : "");
 }
 
 } // namespace
@@ -262,12 +259,8 @@ core::lock_form form_of(const checked_request& wanted) noexcept {
                                                       : core::lock_form::exclusive;
 }
 
-std::string name_of_slots(const std::string& pool, const std::vector<std::uint32_t>& numbers) {
-    std::string name = pool + ":slot:";
-    for (const std::uint32_t one : numbers) {
-        name.append(name.back() == ':' ? "" : ",").append(std::to_string(one));
-    }
-    return name;
+std::string name_of_slots(std::string_view pool, const std::vector<std::uint32_t>& numbers) {
+    return fmt::format("{}:slot:{}", pool, fmt::join(numbers, ","));
 }
 
 validation check(const acquire_options& given, const config& config) {

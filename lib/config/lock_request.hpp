@@ -51,6 +51,6 @@ validation exclusive_only(const acquire_options& options, const char* with);
 validation check_query(const target& asked, const config& rules);
 
 /// Returns the readable name of a lock on slots: "pool:slot:1,2".
-std::string name_of_slots(const std::string& pool, const std::vector<std::uint32_t>& numbers);
+std::string name_of_slots(std::string_view pool, const std::vector<std::uint32_t>& numbers);
 
 }}} // namespace redlock::REDLOCK_ABI::detail

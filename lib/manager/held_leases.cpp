@@ -187,7 +187,7 @@ held_leases::add(const core::claim& claim, std::string_view resource, std::uint6
         }
         if (claim.is_slot()) {
             with->slots = claim.slots();
-            with->resource = name_of_slots(std::string(resource), with->slots);
+            with->resource = name_of_slots(resource, with->slots);
         } else if (claim.form() != core::lock_form::exclusive) {
             with->resource = resource;
         }
