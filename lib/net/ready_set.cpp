@@ -14,17 +14,6 @@ namespace redlock::net {
 
 using boost::system::error_code;
 
-namespace {
-
-epoll_event event_of(std::size_t link, std::uint32_t events) noexcept {
-    epoll_event wanted{};
-    wanted.events = events;
-    wanted.data.u64 = link;
-    return wanted;
-}
-
-} // namespace
-
 ready_set::ready_set(
     const boost::asio::any_io_executor& io,
     socket_callbacks& owner,
@@ -40,7 +29,7 @@ ready_set::ready_set(
 }
 
 error_code ready_set::watch(std::size_t link, int socket) {
-    epoll_event wanted = event_of(link, EPOLLIN);
+    epoll_event wanted{.events = EPOLLIN, .data = {.u64 = link}};
     if (::epoll_ctl(set_.native_handle(), EPOLL_CTL_ADD, socket, &wanted) != 0) {
         return {errno, boost::system::system_category()};
     }
@@ -50,7 +39,8 @@ error_code ready_set::watch(std::size_t link, int socket) {
 }
 
 void ready_set::want_room(std::size_t link, int socket, bool wanted) noexcept {
-    epoll_event change = event_of(link, wanted ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    const std::uint32_t events = wanted ? EPOLLIN | EPOLLOUT : EPOLLIN;
+    epoll_event change{.events = events, .data = {.u64 = link}};
     ::epoll_ctl(set_.native_handle(), EPOLL_CTL_MOD, socket, &change);
 }
 
