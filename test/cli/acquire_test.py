@@ -111,6 +111,9 @@ def _(quorum):
     owners = {master['owner'] for master in found['masters']}
     equal(owners, {found['owner']})
     assert found['owner'] not in quorum.masters[0].ask('GET', 'redlock:{a}')
+    quorum.everywhere('ask', 'FLUSHALL')  # no list of members is left, as before the first lock
+    text = ended(quorum.run('status', 'a', env={'REDLOCK_NO_QUARANTINE': 'false'}), UNDECIDED).stdout
+    contains(text, 'a: undecided', 'absent (the quorum is not founded yet)')
     quorum.everywhere('kill', first=2)
     contains(ended(quorum.run('status', 'c', 'a'), NO_QUORUM).stdout, 'c: undecided', 'unreachable')
 

@@ -147,8 +147,9 @@ void queries::replied(const arrival& at, const reply* answer) {
     if (asked == nullptr) {
         return;
     }
-    // Before the quorum was founded, nobody has had a lock.
-    const bool unused = !rules_.members.empty() && masters_.members().number == 0;
+    // Before the quorum was founded, nobody has had a lock; but a master may have lost the list.
+    const bool unused = !rules_.members.empty() && masters_.members().number == 0
+                        && (!rules_.quarantine || masters_[at.master].link->declared_new());
     if (answer == nullptr) {
         asked->dropped(at.master, masters_[at.master].link->why_down());
     } else if (at.command.kind == command_kind::read_record) {
