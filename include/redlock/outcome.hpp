@@ -36,7 +36,8 @@ enum class extend_result : std::uint8_t {
 /// Reason why a held lock was lost.
 enum class loss_reason : std::uint8_t {
     none, ///< the lock was not lost
-    /// A majority of the masters no longer has the key, or the lease was not renewed.
+    /// A majority of the masters no longer has the key, the lease was not renewed, or it was
+    /// renewed for no longer than its `stop_margin`, because the quorum's `max_ttl` was lowered.
     expired,
     owned_by_other,       ///< a majority replied, and the key has another owner
     majority_unreachable, ///< no renewal reached a majority before the deadline

@@ -304,6 +304,7 @@ TEST_CASE("lease: a loss is explained with the votes of the masters") {
         loss_reason why;
         acquire_options how = {};
         std::chrono::nanoseconds timer = 0ns; // it was due that long before the end
+        bool renewed = false;                 // for a ttl that ends before the lease
     };
     const std::vector<row> rows{
         {granted, granted, loss_reason::majority_unreachable},
@@ -314,9 +315,15 @@ TEST_CASE("lease: a loss is explained with the votes of the masters") {
         {granted, granted, loss_reason::majority_unreachable, {}, 100ms},
         {granted, granted, loss_reason::stalled, {}, 100ms + 1ns}, // this process did not run
         {absent, absent, loss_reason::expired, {}, 1s},
+        {granted, granted, loss_reason::expired, {}, 100ms, true},
+        {granted, granted, loss_reason::stalled, {}, 100ms + 1ns, true},
     };
     for (const row& the : rows) {
         site one({.how = the.how});
+        if (the.renewed) {
+            one.extend(2s);
+            one.replies({granted, granted}, mend | over);
+        }
         one.it.votes.of[0].said = the.first;
         one.it.votes.of[1].said = the.second;
         one.it.wake.due = t0 + 8s - the.timer;

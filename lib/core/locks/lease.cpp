@@ -186,10 +186,14 @@ loss_reason claim::reason(std::size_t majority) const noexcept {
 
 steps claim::stop_now(const circumstances& at) noexcept {
     const loss_reason why = reason(at.majority);
-    // The timer was due much earlier: this process did not run.
-    const bool stalled = why == loss_reason::majority_unreachable
-                         && held_until() - wake.due > at.rules.master_timeout;
-    return stop(stalled ? loss_reason::stalled : why);
+    if (why != loss_reason::majority_unreachable) {
+        return stop(why);
+    }
+    if (held_until() - wake.due > at.rules.master_timeout) { // the timer was due much earlier
+        return stop(loss_reason::stalled);                   // this process did not run
+    }
+    // The last renewal succeeded, but with a lower `max_ttl` it was too short.
+    return stop(held_.extended && !extending_.active ? loss_reason::expired : why);
 }
 
 // --- Time
