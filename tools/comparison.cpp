@@ -71,8 +71,8 @@ private:
             && health_.quarantine_time.count() == 0) {
             add(severity::warning,
                 "quarantine",
-                "none is recorded, as all clients so far had --no-quarantine: a restarted master "
-                "votes at once and may grant a lock that is held",
+                "none is recorded: all clients so far, if any, had --no-quarantine. A restarted "
+                "master votes at once and may grant a lock that is held",
                 "remove --no-quarantine: the first client without it records a quarantine");
         }
     }

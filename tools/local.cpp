@@ -195,7 +195,6 @@ public:
             how.masters.emplace_back(one.url());
         }
         how.key_prefix = key_prefix;
-        how.quarantine = false; // they are new
         redlock::lock_manager first(io_, how);
         first.async_run(asio::detached);
         while (!ended() && first.get_health().admitted < servers_.size()) {

@@ -29,6 +29,7 @@ def _(quorum):
     process = quorum.start('local')
     line = process.stdout.readline()
     env = {'REDLOCK_MASTERS': line.strip().partition('=')[2]}
+    contains(ended(quorum.run('doctor', env=env), 0).stdout, 'healthy')
     equal(ended(quorum.run('run', '--wait', 'none', 'a', '--', 'echo', 'ran', env=env), 0).stdout, 'ran\n')
     ports = masters_of(line)
     equal(len(ports), 5)
