@@ -365,7 +365,7 @@ private:
             return not_started(program_, exec_error_, true);
         }
         if (supervisor_died_ && supervisor_hung_) {
-            say("the supervisor did not stop the command in time: both were killed");
+            say("the command had not ended in time: it was killed together with its supervisor");
         } else if (supervisor_died_) {
             say("the supervisor was killed, and the command with it");
             return static_cast<int>(exit_code::internal);

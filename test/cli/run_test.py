@@ -283,7 +283,7 @@ dies_with_the_lease('TERM comes before the end, and a command that heeds it ends
 dies_with_the_lease('the supervisor is stopped when the lock is lost: it goes on, and ends command and grandchildren',
                     'trap "echo asked" TERM; wait; wait', stops=True, out='asked\n')
 dies_with_the_lease('the supervisor is stopped after the loss: all are dead before the deadline, and the tool ends',
-                    'trap "kill -STOP $PPID" TERM; while :; do sleep 0.01; done', 'the supervisor did not stop the command')
+                    'trap "kill -STOP $PPID" TERM; while :; do sleep 0.01; done', 'the command had not ended in time: it was killed')
 
 
 @case('what the command leaves behind ends before the lock is given back')
