@@ -229,7 +229,7 @@ void require_token(const std::string& token) {
             exit_code::usage,
             "no token: give the one that acquire has printed, in REDLOCK_TOKEN or with --token");
     }
-    require(redlock::detail::check_secret(token), exit_code::usage);
+    require(redlock::detail::check_secret(token), exit_code::configuration);
 }
 
 void add_token(CLI::App& app, std::string& into) {

@@ -186,9 +186,9 @@ extern const std::string_view fence_check;
 /// `SET key value [PX ttl]` as a script that refuses a stale token, for any client library.
 /// \code
 /// const redlock::fenced_set save("account:7");
-/// const auto command = save.evalsha(*lock.fencing_token(), "balance 12"); // or eval()
+/// const auto command = save.evalsha(lock.fencing_token(), "balance 12"); // or eval()
 /// // ... send it; the reply is an array of two integers ...
-/// redlock::fenced_reply{.accepted = first, .highest = second}.require(*lock.fencing_token());
+/// redlock::fenced_reply{.accepted = first, .highest = second}.require(lock.fencing_token());
 /// \endcode
 /// Like SET, it replaces a value of another type, and removes the expiry of the key if no ttl is
 /// given.

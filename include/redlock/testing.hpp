@@ -159,11 +159,12 @@ private:
     explicit virtual_master(std::shared_ptr<in_memory> there) noexcept;
 };
 
-/// Masters in memory, and a clock that only the test advances. It shows how your code reacts to a
-/// lost lock, deterministically and without waiting. Its managers are ordinary managers: only the
-/// sockets and the timer are replaced.
+/// Masters in memory, and a clock that advances only in calls of the test. It shows how your code
+/// reacts to a lost lock, deterministically and without waiting. Its managers are ordinary
+/// managers: only the sockets and the timer are replaced.
 ///
-/// Everything runs in the thread of the test, on `context()`, inside `advance` and `advance_until`.
+/// Everything runs in the thread of the test, on `context()`, inside `advance`, `advance_until` and
+/// what creates a manager.
 /// Time advances for the managers and their locks (`held`, `remaining`, renewal, loss). It does not
 /// advance for `redlock::clock::now()` and for timers of Asio. Code under test should therefore
 /// take its wait function as a parameter, and a test passes `async_sleep`.
@@ -181,11 +182,13 @@ public:
     /// Returns the context on which handlers run. Do not run it yourself: `advance` does.
     boost::asio::io_context& context() noexcept;
 
-    /// Returns the manager for the code under test. It is running, and all masters are admitted,
-    /// because their memory records show that they are new.
+    /// Returns the manager for the code under test. The first call advances the time until all
+    /// masters are admitted: two round trips, because their memory records show that they are new.
+    /// If some were emptied before, that takes longer; if some were killed or hang, a quorum is
+    /// enough. It ends after a minute at most.
     lock_manager& manager();
     /// Returns an additional manager, like that of another process, which competes for locks. It
-    /// lives as long as this object.
+    /// lives as long as this object. Advances the time as the first call of `manager`.
     lock_manager& add_manager();
     /// Returns a manager for code that owns its manager. It is not running yet. This object must
     /// outlive it.
