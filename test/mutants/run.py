@@ -341,7 +341,8 @@ class Judge:
         return found
 
     def find_killer(self, one):
-        cases, profiles = self.coverage.of(one)
+        reach, profiles = self.coverage.of(one)
+        cases = [name for name in reach if self.coverage.program_of[name] == self.coverage.unit]
         known = self.results.known.get(one.key, {})
         stages = []
         if known.get('by') in cases:
@@ -356,19 +357,24 @@ class Judge:
                 return killed
         if profiles and self.seeds and (killed := self.run_profiles(one, profiles)):
             return killed
-        return (SURVIVED if cases or profiles else NOT_REACHED), '', ''
+        real = [name for name in reach if name not in cases]
+        if real and (killed := self.run_cases(one, real)):
+            return killed
+        return (SURVIVED if reach or profiles else NOT_REACHED), '', ''
 
     def run_cases(self, one, cases):
         needed = sum(self.coverage.cases[name]['seconds'] for name in cases)
         with case_file(cases) as listed:
-            command = [self.coverage.unit, '-f', listed, '--abort', '--reporter', 'xml']
+            program = self.coverage.program_of[cases[0]]
+            command = [program, '-f', listed, '--abort', '--reporter', 'xml']
             ended = execute(command, 2 + 6 * needed, **environment(one))
         if ended.status == 0:
             return None
         failed = ended_cases(ended.output)
         by = next((name for name in cases if failed.get(name)), cases[0] if len(cases) == 1 else '')
         self.killers[by] += 1
-        return KILLED, by, f'unit{": " + ended.why if ended.why else ""}'
+        suite = 'unit' if program == self.coverage.unit else 'net'
+        return KILLED, by, f'{suite}{": " + ended.why if ended.why else ""}'
 
     def run_profiles(self, one, profiles):
         # In the first round those that have killed most, so that they come early.

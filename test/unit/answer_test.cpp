@@ -116,6 +116,7 @@ TEST_CASE("the reply to a command for one lock is a vote, with what came with it
         {read_extend, "-2 0 1000", "absent forgot at 1000"},
         {read_extend, "-3 0 1000", "absent at 1000"},
         {read_remove, "1 0 5", "granted at 5"},
+        {read_remove, "1 1 5", "granted unpublished at 5"},
         {read_remove, "0 0 5", "owned_by_other at 5"},
         {read_remove, "-1 0 5", "absent at 5"},
         // Beyond 2^53 a script cannot count: no token that could be given twice.

@@ -1,6 +1,7 @@
 // The small parts of core/base, and SHA-1.
 
 #include "core/base/backoff.hpp"
+#include "core/base/hash.hpp"
 #include "core/base/pool.hpp"
 #include "core/base/ring_buffer.hpp"
 #include "core/base/timers.hpp"
@@ -48,6 +49,7 @@ TEST_CASE("delays grow to the ceiling and start small again after a reset") {
     CHECK(largest == 200ms);
     delay.reset();
     CHECK(delay.next(2ms, 200ms, random) <= 6ms);
+    CHECK(delay.next(500ms, 200ms, random) == 500ms); // never below the floor
 }
 
 TEST_CASE("jitter is splitmix64, as its authors publish it") {
@@ -56,6 +58,10 @@ TEST_CASE("jitter is splitmix64, as its authors publish it") {
          {6457827717110365317U, 3203168211198807973U, 9817491932198370423U}) {
         CHECK(random.below(std::numeric_limits<std::size_t>::max()) == wanted);
     }
+}
+
+TEST_CASE("every version chooses the arbiter of a lock by the same hash") {
+    CHECK(hash_of_key("redlock:{invoices}") == 4446407988340481145U);
 }
 
 TEST_CASE("a ring buffer keeps the order, also when it grows with its front in the middle") {

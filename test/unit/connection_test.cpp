@@ -153,6 +153,21 @@ TEST_CASE("a certificate counts for what was sent under the same record") {
     }
 }
 
+TEST_CASE("a record that is written anew is never the one before") {
+    connection_site it(unit::guarded_settings_for(1));
+    std::set<std::string> records;
+    it.bring_up();
+    for (int i = 0; i < 3; ++i) {
+        while (!it.link.output().empty()) {
+            it.answer();
+        }
+        records.insert(it.server.data.find("p::epoch", 0)->value);
+        it.server.forget();
+        it.link.introduce_again(it.now);
+    }
+    CHECK(records.size() == 3);
+}
+
 TEST_CASE("grants in a row are one event, and those of a call cut anywhere count once each") {
     sent_command four{
         .kind = command_kind::acquire,

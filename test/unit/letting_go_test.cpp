@@ -30,6 +30,7 @@ TEST_CASE("a lost lease whose secret was passed on expires, unless its holder le
         const std::uint64_t next = it.acquire(waiting());
         it.run_until(it.got.deadline);
         REQUIRE(it.lost_at(it.got));
+        CHECK(it.logged(": lost: expired") == 1);
         CHECK(it.removed_as(it.got) == release_result::expired);
         it.release(it.got, 20ms); // too late
         CHECK(keys_of(it, it.got) == 3);

@@ -86,6 +86,7 @@ TEST_CASE("an acquire and its release are counted by time and by vote") {
     CHECK(counted.acquire_wait.sum() == 1ms); // one round trip
     CHECK(counted.hold.count() == 1);
     CHECK(counted.hold.sum() == held);
+    CHECK(counted.released[redlock::release_result::released] == 1);
     for (const std::size_t i : {0U, 1U}) {
         const auto& mine = counted.masters[i];
         CHECK(mine.acquire_votes[vote::granted] == 1);

@@ -282,6 +282,8 @@ TEST_CASE("a server that refuses scripts does not vote, and health says what to 
     }
     CHECK(found.masters[0].text.find("the ACL must allow them") != std::string::npos);
     CHECK(found.masters[1].text.find("use servers that run scripts") != std::string::npos);
+    const std::string moved = redlock::core::refusal_text("MOVED 866 10.0.0.1:6379", rules);
+    CHECK(moved.find("use servers with cluster-enabled no") != std::string::npos);
     const std::uint64_t name = it.acquire(once(), 50ms);
     CHECK(it.answered(name).why == errc::no_quorum);
     CHECK(it.masters[0].count("SET") == 0);

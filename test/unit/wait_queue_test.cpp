@@ -91,6 +91,16 @@ void check_about(redlock::clock::duration found, std::chrono::nanoseconds wanted
     CHECK(found <= wanted + 100us);
 }
 
+TEST_CASE("an acquire with the default ttl fits into a shorter one with all that it needs of it") {
+    acquire_call one;
+    one.options.ttl = 10s;
+    one.default_ttl = true;
+    one.options.stop_margin = 50ms;
+    CHECK(one.fit_ttl(111ms, {0.0, 60ms}));
+    CHECK(one.options.ttl == 111ms);
+    CHECK(!one.fit_ttl(110ms, {0.0, 60ms}));
+}
+
 TEST_CASE("wait queue: a new front pauses, and knows what the queue has found out") {
     site it;
     acquire_call& one = it.add();
@@ -235,6 +245,19 @@ TEST_CASE("wait queue: a pause ends in time for a last attempt, and for a poll")
     it.held_until.reset();
     it.queue.ticket.ask(2);
     CHECK(pause(forever) == it.now + 5ms); // its ticket is renewed
+}
+
+TEST_CASE(
+    "wait queue: refused, it tries when the shortest lease ends, or soon if it may have missed "
+    "a release") {
+    site it;
+    it.add();
+    const auto delay = [&](bool missed) {
+        return it.queue.refused(missed, held_for({3s, 1s, 2s}), it.view(), it.random) - it.now;
+    };
+    CHECK(delay(true) <= 10ms);
+    CHECK(delay(false) > 1s);
+    CHECK(delay(false) <= 1'200ms);
 }
 
 TEST_CASE("wait queue: after an outage the waiters for its end try, not all at once") {
