@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -229,7 +230,11 @@ void require_token(const std::string& token) {
             exit_code::usage,
             "no token: give the one that acquire has printed, in REDLOCK_TOKEN or with --token");
     }
-    require(redlock::detail::check_secret(token), exit_code::configuration);
+    const char* const variable = std::getenv("REDLOCK_TOKEN");
+    const bool written = variable == nullptr || token != variable;
+    require(
+        redlock::detail::check_secret(token),
+        written ? exit_code::usage : exit_code::configuration);
 }
 
 void add_token(CLI::App& app, std::string& into) {

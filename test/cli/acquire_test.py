@@ -68,6 +68,7 @@ def _(quorum):
     equal(quorum.keys(), ['redlock:{a}'])
     ended(quorum.run('attach', 'a', '--', 'true', env=env), 0)
     equal(quorum.keys(), [])
+    ended(quorum.run('attach', 'a', '--', 'true', env={'REDLOCK_TOKEN': token[1:]}), CONFIGURATION)
 
 
 @case('a conflict ends with a status of one\'s own choice, and nothing else does')
