@@ -109,6 +109,16 @@ TEST_CASE("plain: a promoted server is quarantined from the moment that it is fi
     CHECK(it.link.judgement().votes_from == seen + rules.quarantine_time());
 }
 
+TEST_CASE("a changed password is that of the next connection") {
+    unit::started_quorum it(1);
+    it.engine.set_password(0, "new");
+    it.run_for(1s);
+    CHECK(it.masters[0].count("AUTH") == 0);
+    it.disconnect(0);
+    it.run_for(1s);
+    CHECK(it.masters[0].count("AUTH new") > 0);
+}
+
 TEST_CASE("news of a socket that is closed already changes nothing") {
     connection_site it;
     it.link.closed("early", it.now);

@@ -73,6 +73,35 @@ TEST_CASE("a lock that a majority has with one token is held, until that majorit
     CHECK(found.masters[1].owner_digest == found.owner_digest);
 }
 
+TEST_CASE("a query ends with the last reply, that of the number of readers included") {
+    started_quorum plain(3);
+    const redlock::time_point began = plain.now();
+    CHECK(asked(plain).state == lock_state::free);
+    CHECK(plain.now() < began + 50ms);
+    virtual_quorum it(guarded_settings_for(3));
+    it.start();
+    for (virtual_master& one : it.masters) {
+        one.put(it.key(), "readers", it.now() + 10s);
+    }
+    const redlock::time_point then = it.now();
+    const lock_status found = asked(it);
+    CHECK(found.state == lock_state::held);
+    CHECK(found.readers == 1);
+    CHECK(it.now() < then + 50ms);
+    core::query alone;
+    alone.begin(1);
+    core::reply got;
+    got.type = core::reply_type::string;
+    got.text = core::held_by_readers;
+    alone.asked(2);
+    alone.answered(0, core::command_kind::get, got);
+    got.type = core::reply_type::integer;
+    got.integer = 4;
+    alone.answered(0, core::command_kind::count_readers, got);
+    CHECK(alone.complete());
+    CHECK(alone.result.masters[0].readers == 4);
+}
+
 TEST_CASE("a lock in its last millisecond has no time left, one that stays for centuries a year") {
     const std::pair<const char*, milliseconds> rows[] = {
         {":0\r\n", 0ms},
