@@ -174,7 +174,7 @@ private:
 };
 
 connection::connection(const endpoint& master, const config& quorum)
-    : io_(std::make_shared<boost::asio::io_context>()),
+    : io_(std::make_unique<boost::asio::io_context>()),
       wire_(std::make_shared<wire>(*io_, master, quorum)) {
     wire_->open();
 }

@@ -78,7 +78,7 @@ public:
 
 private:
     class wire;
-    std::shared_ptr<boost::asio::io_context> io_; // ends last: what is pending keeps the wire
+    std::unique_ptr<boost::asio::io_context> io_; // ends last: what is pending keeps the wire
     std::shared_ptr<wire> wire_;
 };
 

@@ -1,6 +1,5 @@
 #include "lock_request.hpp"
 
-#include "core/masters/member_list.hpp"
 #include "settings_of.hpp"
 #include "value_checks.hpp"
 
@@ -176,9 +175,8 @@ validation check_slots(const checked_request& wanted, const config& rules) {
 
 // A list that is refused because it is too long is not named in full.
 std::string name_of_resources(const std::vector<std::string>& names) {
-    const std::size_t named = std::min(names.size(), resources_max);
-    return core::joined(std::span(names).first(named), ", ")
-           + (named < names.size() ? ", ..." : "");
+    const std::span named = std::span(names).first(std::min(names.size(), resources_max));
+    return fmt::format("{}{}", fmt::join(named, ", "), named.size() < names.size() ? ", ..." : "");
 }
 
 } // namespace

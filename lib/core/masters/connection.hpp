@@ -172,7 +172,7 @@ public:
     /// others, even if this client still waits for the confirmation.
     bool quarantined(time_point now) const noexcept { return now < fitness_.votes_from; }
     /// Whether its record says that it has lost nothing ever, as that of a master declared new.
-    bool declared_new() const noexcept { return quarantine_ends_us_ == 0; }
+    bool declared_new() const noexcept { return fitness_.fit && quarantine_ends_us_ == 0; }
     /// The longest that its record asks for, as last read. At least that of this client.
     std::chrono::microseconds quarantine_time() const noexcept {
         return std::max(rules_.quarantine_time(), recorded_quarantine_);
