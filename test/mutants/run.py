@@ -22,7 +22,8 @@ KILLED, SURVIVED, NOT_REACHED = 'killed', 'survived', 'not reached'
 QUICK = 0.1  # seconds of a case; what takes longer is run after the others
 MEMORY = 4 << 30
 OUTPUT = 32 << 20
-IDLE = 60  # seconds without any use of the processor
+IDLE = 60  # seconds in which a program uses next to nothing of the processor
+NEXT_TO_NOTHING = 10  # ticks: a program that hangs may look at a clock now and then
 TRACED_SEEDS = 40
 HANGS = 6  # of the cases of a row of the matrix; after these the row is left as it is
 AT_ONCE = 2  # seconds of the cases of a row that one process runs, as they were when traced
@@ -41,14 +42,14 @@ def environment(one):
 def watch(pid, ended):
     """Kills a program that waits for what never comes. One that another program keeps from running, or has
     stopped, is not idle: it must not count as hung because the machine is busy."""
-    used, since = None, time.monotonic()
+    used, since = 0, time.monotonic()
     while not ended.wait(1):
         try:
             fields = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
         except OSError:
             return
-        now = (fields[11], fields[12])
-        if now != used or fields[0] in 'RT':
+        now = int(fields[11]) + int(fields[12])
+        if now - used > NEXT_TO_NOTHING or fields[0] in 'RT':
             used, since = now, time.monotonic()
         if time.monotonic() - since > IDLE:
             with contextlib.suppress(ProcessLookupError):
