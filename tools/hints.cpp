@@ -210,9 +210,11 @@ void hint_at_votes(
     if (why.votes.empty() && !remedy_of(why.message).empty()) {
         say(std::string(remedy_of(why.message)));
     }
-    // An acquire finds this vote only where a key of the lock has another type.
+    // Of another owner's key an acquire without a fencing token learns neither the type nor the
+    // rest of the lease.
     hint_at(how, resource, why.votes, causes, [](const redlock::master_vote& one) {
-        return one.vote == redlock::vote::owned_by_other;
+        return one.vote == redlock::vote::owned_by_other
+               || (one.vote == redlock::vote::held && !one.time_left);
     });
 }
 

@@ -165,8 +165,13 @@ void patience::tell_lock() {
             }
             if (!error && found.state == redlock::lock_state::free) {
                 (*self)->tell_refusals();
-            } else {
-                (*self)->say_waiting(to_string(found));
+                return;
+            }
+            (*self)->say_waiting(to_string(found));
+            if (std::ranges::any_of(found.masters, [](const redlock::master_vote& one) {
+                    return one.vote == redlock::vote::owned_by_other;
+                })) {
+                say("another program has a key of this name: `redlock status` shows which one");
             }
         });
 }

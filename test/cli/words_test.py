@@ -288,7 +288,9 @@ def _(quorum):
             (['force-release', '--yes', 'a'], NO_QUORUM, type_of.format('list', 'string') + 'redlock:{a}\n'),
             (['run', '--wait', 'none', '--fencing', 'b', '--', 'true'], NO_QUORUM,
              on_two + 'redlock:{b}:fence ' + type_of.format('list', 'string') + 'redlock:{b}:fence\n'),
-            (['acquire', '--wait', 'none', '--fencing', 'b'], NO_QUORUM, 'DEL redlock:{b}:fence\n')):
+            (['acquire', '--wait', 'none', '--fencing', 'b'], NO_QUORUM, 'DEL redlock:{b}:fence\n'),
+            (['run', '--wait', 'none', 'a', '--', 'true'], HELD, 'DEL redlock:{a}\n'),
+            (['acquire', '--wait', '3s', 'a'], HELD, 'another program has a key of this name')):
         contains(ended(quorum.run(*words), status).stderr, said)
     # The advice helps.
     quorum.everywhere('ask', 'DEL', 'redlock:{a}', 'redlock:{b}:fence')

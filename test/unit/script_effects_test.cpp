@@ -906,6 +906,9 @@ publish=refused | a=readers/9 a:r={x@M+8}/9       | -1 0 T | =                  
                 | a=other/4000 a:r={$@M+5}/9      | 0 0 T  | a=other/4000                 |
 a value that no reader is left for goes
                 | a=readers/9 a:r={x@M-1}/9       | -1 0 T | a:r={x@M-1}/9                | free<-$
+who is left is not guessed
+                | a=readers/9 a:r=#               | error  | =                            |
+                | a=$/4000 a:r=#                  | 1 0 T  | a:r=#                        | free<-$
 )");
 }
 

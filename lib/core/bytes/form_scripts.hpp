@@ -225,8 +225,8 @@ return {1, refused, now})"};
 /// Release and rollback of a reader, and of the owner that became one. The last reader removes the
 /// key; any other leaves it until the last remaining lease ends. KEYS: lock, readers. ARGV: token,
 /// the channel on which it is published that the key was removed ('': none). Reply {1 removed} | {0
-/// somebody else holds it} | {-1 missing}. If one key has another type, the other part is still
-/// removed.
+/// somebody else holds it} | {-1 missing}, or an error if the readers cannot be read: whether it
+/// was the last one is not guessed. Of a key that has another type the entry is still removed.
 inline constexpr script shared_release{
     lua::clock,
     R"(local ms, st, free = math.floor(now / 1000), -1, false
@@ -235,8 +235,9 @@ if type(ends) == 'string' then redis.call('ZREM', KEYS[2], ARGV[1]) end
 if owner == ARGV[1] then
   st, free = 1, true
 elseif owner == 'readers' then
-  if type(ends) == 'string' and tonumber(ends) >= ms then st = 1 end
-  local left = tonumber(redis.pcall('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2] or '0') - ms
+  if type(ends) == 'table' then return ends end
+  if ends and tonumber(ends) >= ms then st = 1 end
+  local left = tonumber(redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2] or '0') - ms
   free = left < 0
   if not free and redis.call('PTTL', KEYS[1]) > left + 1 then redis.call('PEXPIRE', KEYS[1], left + 1) end
 elseif owner then
