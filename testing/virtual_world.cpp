@@ -179,6 +179,7 @@ virtual_world::virtual_world(std::size_t count, config given) : settings(std::mo
         settings.masters.emplace_back("redis://master-" + std::to_string(i));
         first.members.push_back(to_string(settings.masters.back()));
     }
+    validate(settings);
     std::ranges::sort(first.members);
     const std::string list = core::written({core::recorded_list::state::final, first});
     for (std::size_t i = 0; i < count; ++i) {

@@ -259,7 +259,7 @@ void add_acquire_commands(command_line& to) {
     const auto held = std::make_shared<acquire_wishes>();
     CLI::App& extends = to.add(
         "extend",
-        "Extend a lock for a ttl, counted from now",
+        "Extend a lock to a ttl, counted from now; never shortens it",
         "  redlock extend --ttl 30s backup || echo 'lost, stop here'\n\n"
         "Never shortens a lease. Exits with 0, 201 no quorum (the old deadline is unchanged), 202 "
         "if\n"

@@ -116,7 +116,7 @@ std::string text_of_file(const std::string& path, std::size_t longest) {
 }
 
 std::string password_of(const std::string& path) {
-    constexpr std::size_t longest = 64 * 1024;
+    constexpr std::size_t longest = 4096 * 1024; // as the library takes it
     std::istringstream text;
     try {
         text.str(text_of_file(path, longest));

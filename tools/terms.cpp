@@ -27,7 +27,9 @@ void check_ttl(milliseconds ttl, milliseconds longest) {
             too_short ? "--max-ttl" : "--ttl",
             duration_text(too_short ? longest : ttl),
             duration_text(command_ttl_min),
-            too_short ? "1d" : "--max-ttl, " + duration_text(longest)));
+            too_short                         ? "1d"
+            : longest == std::chrono::days(1) ? "the max_ttl of the quorum, at most 1d"
+                                              : "--max-ttl, " + duration_text(longest)));
 }
 
 void check_margins(milliseconds ttl, milliseconds grace, milliseconds kill_margin) {

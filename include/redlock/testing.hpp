@@ -175,6 +175,7 @@ public:
     /// Constructs the masters.
     /// \param masters the number of masters. Range: 1 to 32.
     /// \param settings the configuration of all managers; its `masters` are replaced
+    /// \throws std::invalid_argument as `validate`
     explicit virtual_quorum(std::size_t masters = 3, config settings = {});
     /// Drops all operations in progress. No handler runs inside the destructor.
     ~virtual_quorum();

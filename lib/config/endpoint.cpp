@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <stdexcept>
+#include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
@@ -180,6 +181,7 @@ endpoint endpoint::parse(std::string_view url) {
         refuse(url, "a user without a password; write user:password or :password before the '@'");
     }
 
+    bool has_database = false;
     for (const auto& param : view.params()) {
         if (param.key == "name") {
             if (param.value.empty() || !out.name.empty()) {
@@ -187,6 +189,9 @@ endpoint endpoint::parse(std::string_view url) {
             }
             out.name = param.value;
         } else if (is_unix && param.key == "db") {
+            if (std::exchange(has_database, true)) {
+                refuse(url, "more than one database");
+            }
             out.database = number_of(url, "database", std::string(param.value), 0);
         } else {
             refuse(

@@ -143,6 +143,7 @@ def _(quorum):
     masters = listed('redis://a', 'redis://b', 'redis://c')
     for words, exactly in (
             (['--max-ttl', '30s', '--ttl', '31s'], '--ttl is 31s; allowed with a command: 50ms to --max-ttl, 30s'),
+            (['--ttl', '49ms'], '--ttl is 49ms; allowed with a command: 50ms to the max_ttl of the quorum, at most 1d'),
             (['--max-ttl', '30s', '--ttl', '5ms'], '--ttl is 5ms; allowed with a command: 50ms to --max-ttl, 30s'),
             (['--max-ttl', '10ms'], '--max-ttl is 10ms; allowed with a command: 50ms to 1d'),
             (['--max-ttl', '2d'], '--max-ttl is 2d; allowed: 10ms to 1d'),
@@ -179,7 +180,7 @@ def _(quorum):
         refused(quorum, run, CONFIGURATION, env={name: 'secret\n'}, exactly=f'{name}: the value ends with a line break; remove it')
     file = quorum.path('file')
     masters = listed('redis://a')
-    for option, limit in (('--config', 1024), ('--password-file', 64)):
+    for option, limit in (('--config', 1024), ('--password-file', 4096)):
         file.write_text('#' * (limit * 1024 + 1))
         for name, why in (('/no/such', "'/no/such' cannot be read: No such file or directory"),
                           (quorum.directory, f"'{quorum.directory}' cannot be read: Is a directory"),

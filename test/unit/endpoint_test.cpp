@@ -87,6 +87,7 @@ TEST_CASE("a malformed URL is refused with what is wrong and with what is allowe
         {"redis://a?name=b c", "the name has", "letters, digits, '-', '_' and '.'"},
         {"redis://a/1?name=%zz", "the name has", "letters, digits, '-', '_' and '.'"},
         {"redis://a?name=b&name=c", "more than one", "name"},
+        {"unix:///s?db=1&db=2", "", "more than one database"},
         {"unix:///s?db=1&mode=2", "'mode'", "allowed: db, name"},
     };
     for (const auto& one : urls) {

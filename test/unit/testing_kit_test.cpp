@@ -117,6 +117,12 @@ TEST_CASE("virtual time: a quorum that ends destroys the sleeps in it") {
     CHECK(alive.use_count() == 1);
 }
 
+TEST_CASE("a quorum in memory has 1 to 32 masters") {
+    CHECK(virtual_quorum(32).size() == 32);
+    CHECK_THROWS_AS(virtual_quorum(0), std::invalid_argument);
+    CHECK_THROWS_AS(virtual_quorum(33), std::invalid_argument);
+}
+
 TEST_CASE("virtual time: time is not moved on from inside a handler") {
     virtual_quorum quorum;
     bool refused = false;
