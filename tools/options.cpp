@@ -119,6 +119,10 @@ std::vector<std::string> addresses_of(const std::vector<std::string>& lists) {
         }
         out.emplace_back(list);
     }
+    for (std::string& one : out) { // a list may be written with spaces
+        one.erase(0, one.find_first_not_of(' '));
+        one.erase(one.find_last_not_of(' ') + 1);
+    }
     const auto refuse = [&out](auto which, std::string_view what) {
         throw CLI::ValidationError(
             "--masters",

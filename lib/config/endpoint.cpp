@@ -85,15 +85,20 @@ std::string_view without_scheme(std::string_view url) {
     return mark == std::string_view::npos ? std::string_view() : url.substr(mark + 3);
 }
 
-// Whether a password with '/' or '?' was probably meant.
+// Whether a password with '/', '?' or '@' was probably meant.
 bool has_at_after_host(std::string_view url) {
     const std::string_view rest = without_scheme(url);
-    const std::size_t host_end = rest.find_first_of("/?");
-    return host_end != std::string_view::npos && rest.find('@', host_end) != std::string_view::npos;
+    const std::size_t first = rest.find_first_of("/?@");
+    return first != std::string_view::npos && rest.find('@', first + 1) != std::string_view::npos;
 }
 
-constexpr std::string_view at_after_host =
-    "an '@' after the host; in a user or password write '/' as %2F, '?' as %3F, '@' as %40";
+// Whether a character is there that no URL has as it is.
+bool has_forbidden_character(std::string_view url) {
+    return std::ranges::any_of(url, [](unsigned char each) { return each <= ' ' || each >= 0x7f; });
+}
+
+constexpr std::string_view at_after_host = "an '@' too many, or after the host; in a user or "
+                                           "password write '/' as %2F, '?' as %3F, '@' as %40";
 
 std::string_view authority_of(std::string_view url) {
     const std::string_view rest = without_scheme(url);
@@ -115,6 +120,13 @@ bool has_bad_port(std::string_view address) {
 }
 
 constexpr std::string_view bad_port = "the address is malformed; expected host:port";
+
+bool has_many_colons(std::string_view address) {
+    return address.rfind(']') == std::string_view::npos && address.find(':') != address.rfind(':');
+}
+
+constexpr std::string_view many_colons =
+    "more than one ':' in the address; write an IPv6 address as [address]:port";
 
 // A database or a port.
 int number_of(std::string_view url, const char* what, std::string_view text, int least) {
@@ -145,6 +157,10 @@ endpoint endpoint::parse(std::string_view url) {
                 ? "the name has a character that is not allowed; write 1 to 64 letters, digits, "
                   "'-', '_' and '.'"
             : has_at_after_host(url) ? std::string(at_after_host)
+            : has_forbidden_character(url)
+                ? "a space, a letter with an accent or the like; write it percent-encoded (a space "
+                  "is %20)"
+            : has_many_colons(address_of(url)) ? std::string(many_colons)
             : has_bad_port(address_of(url))
                 ? std::string(bad_port)
                 : "not a URL; expected redis://host:6379/0, rediss://host:6379/0 or "
@@ -164,12 +180,12 @@ endpoint endpoint::parse(std::string_view url) {
         refuse(url, std::string(at_after_host));
     }
     const std::string_view address = address_of(url);
+    if (has_many_colons(address)) {
+        refuse(url, std::string(many_colons));
+    }
     // Some versions of Boost.URL stop at a bad port.
     if (has_bad_port(address) || view.encoded_authority().size() != authority_of(url).size()) {
         refuse(url, std::string(bad_port));
-    }
-    if (address.rfind(']') == std::string_view::npos && address.find(':') != address.rfind(':')) {
-        refuse(url, "more than one ':' in the address; write an IPv6 address as [address]:port");
     }
     if (view.has_password()) {
         out.username = view.user();

@@ -50,7 +50,7 @@ def _(quorum):
 def _(quorum):
     urls = [master.url for master in quorum.masters]
     del quorum.env['REDLOCK_MASTERS']
-    for words in (['--masters', ','.join(urls), 'run'], ['run', *(word for url in urls for word in ('--masters', url))]):
+    for words in (['--masters', ' , '.join(urls), 'run'], ['run', *(word for url in urls for word in ('--masters', url))]):
         ended(quorum.run(*words, 'a', '--', 'true'), 0)
 
 

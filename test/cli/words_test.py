@@ -131,7 +131,7 @@ def _(quorum):
              "master 'localhost:6379': not a URL; expected redis://host:6379/0, rediss://host:6379/0 or "
              'unix:///path?db=0'),
             (['run', '--masters', f'redis://:{SECRET}/x@h', *run], CONFIGURATION,
-             "master 'redis://...@...': an '@' after the host; in a user or password write '/' as %2F, '?' as "
+             "master 'redis://...@...': an '@' too many, or after the host; in a user or password write '/' as %2F, '?' as "
              "%3F, '@' as %40"),
             (['run', '--masters', 'redis://g,redis://h?name=a/b', *run], CONFIGURATION,
              "the name of entry 2 of --masters is 'a/b'; allowed: letters, digits, '-', '_' and '.'")):

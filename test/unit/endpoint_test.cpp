@@ -68,6 +68,10 @@ TEST_CASE("a malformed URL is refused with what is wrong and with what is allowe
         {"redis://h:1:2", "", ""}, // Boost.URL 1.81 takes it for host h, port 1
         {"redis://h/x", "'x'", "0 to 65535"},
         {"redis://h/1/2", "'1/2'", "0 to 65535"},
+        {"redis://u:p@s@h", "redis://...@...", "write '/' as %2F, '?' as %3F, '@' as %40"},
+        {"redis://::1:7002", "redis://:...", "[address]:port"},
+        {"redis://u:a b@h", "redis://...@...", "a space is %20"},
+        {"unix:///s\u00fc", "", "percent-encoded"},
         {"redis://", "", "host is missing"},
         {"redis:h", "", "redis://host:6379/0"},
         {"redis://a redis://b", "", "two URLs in one"},
