@@ -181,6 +181,12 @@ std::string message_of(const error_code& error, const diagnostics& it) {
             count(vote::held),
             it.votes.size());
     }
+    // Other owners of locks are `held`.
+    if (const auto others = count(vote::owned_by_other);
+        error == errc::no_quorum && others != 0 && static_cast<std::size_t>(others) >= it.quorum) {
+        return fmt::format(
+            "no quorum: {} of {} masters have a key that is not a lock", others, it.votes.size());
+    }
     if (error == errc::no_quorum) {
         const auto voted = count(vote::granted) + count(vote::held) + count(vote::owned_by_other)
                            + count(vote::absent);

@@ -164,6 +164,14 @@ TEST_CASE("the sentence on an outcome counts the votes that matter") {
             errc::no_quorum,
             of({said("a", vote::granted), said("b", vote::pending), said("c", vote::pending)}))
         == "no quorum: 1 of 3 masters voted, 2 pending");
+    diagnostics strange =
+        of({said("a", vote::owned_by_other),
+            said("b", vote::owned_by_other),
+            said("c", vote::pending)});
+    strange.quorum = 2;
+    CHECK(
+        detail::message_of(errc::no_quorum, strange)
+        == "no quorum: 2 of 3 masters have a key that is not a lock");
     CHECK(
         detail::message_of(errc::contended, of({said("a", vote::pending)}))
         == "contended: this process holds it");
