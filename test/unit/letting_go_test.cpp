@@ -88,8 +88,7 @@ TEST_CASE("an acquire after a handoff does not wait for a holder whose keys are 
     }
     it.extend(held, 10s, 5ms);
     REQUIRE(it.lost_at(held));
-    const std::uint64_t third = it.acquire(waiting());
-    it.run_for(2s); // another process could have it as well
+    const std::uint64_t third = it.acquire(waiting(), 2s); // another process could have it as well
     CHECK(it.answered(third).won);
 }
 
@@ -123,6 +122,8 @@ TEST_CASE("closing takes no lock away: what is not let go stays until its ttl") 
     CHECK(!it.engine.closed_down()); // its holders have time to let go
     it.release(gone, 10ms);
     CHECK(!it.has_key("gone"));
+    it.run_until(began + 150ms); // master_timeout after the last progress
+    CHECK(!it.engine.closed_down());
     it.run_until(began + 1s);
     CHECK(it.engine.closed_down());
     CHECK(keys_of(it, kept) == 3);
@@ -140,6 +141,18 @@ TEST_CASE(
     CHECK(it.removed_as(it.got) != release_result::released);
     CHECK(it.engine.count().released[release_result::released] == 0);
     CHECK(!it.lost_at(it.got)); // its holder needs no notification
+}
+
+TEST_CASE("replies that a process finds when it goes on are in the result of a release") {
+    quorum_with_lock it(3);
+    it.hang();
+    it.release(it.got, 1ns);
+    for (std::size_t i = 0; i < 3; ++i) {
+        const auto removal = virtual_master::take_command(it.paths[i].inbox);
+        it.engine.received(i, it.masters[i].execute(*removal, it.now()), it.now() + 1s);
+    }
+    it.run_for(1s);
+    CHECK(it.removed_as(it.got) == release_result::released);
 }
 
 // Very many locks, whose masters then execute one call each, with up to 64 removals, every 60 ms.

@@ -207,9 +207,6 @@ void engine::removal_answered(claim& ended, std::size_t master, steps what, time
         closing_moved(now);
     }
     counters_.removals_repeated += has(what, steps::repeated) ? 1U : 0U;
-    if (ended.result_due(now)) {
-        what |= settle(ended, now);
-    }
     if (has(what, steps::known | steps::gone | steps::later)) {
         settled(ended, what, now);
     }
