@@ -151,8 +151,6 @@ time_point connection::known_since(const server_info& next, time_point now) {
     }
     if (met_another) {
         promoted_from_.clear();
-        quarantine_ends_us_ = 0;
-        quarantine_counted_ = never;
     }
     if (promoted) {
         promoted_from_ = next.promoted_from;
