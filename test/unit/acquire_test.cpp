@@ -97,19 +97,22 @@ TEST_CASE("a majority that granted too late is too slow") {
         milliseconds stop_margin;
         milliseconds back;
         bool won;
+        milliseconds ttl = 1s; // usable: 988 ms
     } const cases[] = {
-        // ttl 1 s: usable 988 ms.
         {0ms, 938ms, 49ms, true},
         {0ms, 938ms, 50ms, false},
         {938ms, 0ms, 49ms, true},
         {938ms, 900ms, 49ms, true},
         {900ms, 938ms, 50ms, false},
+        {0ms, redlock::default_stop_margin, 86ms, true, 100ms}, // 10 ms of the usable 97
+        {0ms, redlock::default_stop_margin, 87ms, false, 100ms},
     };
     for (const auto& one : cases) {
         CAPTURE(one.min_validity.count(), one.stop_margin.count(), one.back.count());
         started_quorum it(3);
+        it.usual_margins = true;
         acquire_options options = once();
-        options.ttl = 1s;
+        options.ttl = one.ttl;
         options.min_validity = one.min_validity;
         options.stop_margin = one.stop_margin;
         it.delay_replies(one.back);

@@ -78,6 +78,17 @@ TEST_CASE("a lock that may be there, on a master that is away, is neither claime
     CHECK(q.engine.count().pending_removals == 0);
 }
 
+TEST_CASE("of a lock that was attached, a removal is owed where nobody has replied yet") {
+    virtual_quorum q(3);
+    q.paths[0].hung = true;
+    q.start();
+    put_everywhere(q, 5s);
+    const answer got = attach(q, once());
+    REQUIRE(got.won);
+    CHECK(q.release_now(got) == release_result::released);
+    CHECK(q.engine.count().pending_removals == 1);
+}
+
 TEST_CASE("a cancelled attach claims nothing, and leaves the lock to its owner") {
     started_quorum q(3);
     put_everywhere(q, 20s);
@@ -85,6 +96,7 @@ TEST_CASE("a cancelled attach claims nothing, and leaves the lock to its owner")
     q.cancel(cookie, 100ms);
     CHECK(!q.answered(cookie).won);
     CHECK(!q.answered(cookie).why);
+    CHECK(q.engine.count().cancelled == 1);
     CHECK(q.has_key());
     CHECK(q.engine.count().held == 0);
     q.close(100ms);
@@ -106,6 +118,7 @@ TEST_CASE("a lock that is handed on has a fencing token beyond all that its majo
     CHECK(q.masters[1].value_of(fence, q.now()) == "10");
     CHECK(q.asked("EVAL raise") == 2); // which reads them
     CHECK(q.asked("EVALSHA raise") == 2);
+    CHECK(q.engine.count().raised == 1); // what is read is not raised
 }
 
 }} // namespace attach_test

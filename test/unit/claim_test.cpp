@@ -425,6 +425,7 @@ TEST_CASE("claim: it goes from asking to held, to lost, to removed") {
     }
     SECTION("it is handed off, and without fencing the next owner has won") {
         CHECK(one.it.hand_to({3, 1}, {.ttl = 5s}, one.at(now + 1s)) == won);
+        CHECK(!one.it.left_to_expire()); // that owner does not pass its secret on
         CHECK(phase() == "asking");
         CHECK(one.it.wanted_by == handle<acquire_call>{3, 1});
         CHECK(one.it.ttl() == 5s);

@@ -67,6 +67,12 @@ struct connection_site : core::connection_events, core::receiver {
             hear(server.execute(*words, now));
         }
     }
+    /// After a loss; `server` may be another by then.
+    void reconnect() {
+        link.closed("reset", now);
+        wait(seconds(2));
+        introduce();
+    }
     void bring_up() {
         link.start(now);
         introduce();

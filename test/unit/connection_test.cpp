@@ -73,16 +73,12 @@ TEST_CASE("plain: a server that took another's place is quarantined, however lon
     rules.quarantine = true;
     up_site it(rules);
     CHECK(it.link.judgement().votes_from == never);
-    it.link.closed("reset", it.now);
     it.server.run_id = "another";
-    it.wait(2s);
-    it.introduce();
+    it.reconnect();
     const time_point seen = it.now;
     CHECK(it.link.judgement().votes_from == seen + rules.quarantine_time());
     // A connection that is made anew does not begin the count anew.
-    it.link.closed("reset", it.now);
-    it.wait(2s);
-    it.introduce();
+    it.reconnect();
     CHECK(it.link.judgement().votes_from == seen + rules.quarantine_time());
 }
 
@@ -114,8 +110,7 @@ TEST_CASE("a changed password is that of the next connection") {
     it.engine.set_password(0, "new");
     it.run_for(1s);
     CHECK(it.masters[0].count("AUTH") == 0);
-    it.disconnect(0);
-    it.run_for(1s);
+    it.disconnect(0, 1s);
     CHECK(it.masters[0].count("AUTH new") > 0);
 }
 
@@ -283,9 +278,7 @@ TEST_CASE("a script for several locks is learned for each kind of call by itself
         CHECK(!it.link.commands().evalsha);
         learn(command_variant::eval, "");
         CHECK(said_by(kind) == command_variant::eval); // whatever it knows
-        it.link.closed("reset", it.now);
-        it.wait(2s);
-        it.introduce();
+        it.reconnect();
         CHECK(it.link.commands() == before);
     }
 }
@@ -295,11 +288,8 @@ TEST_CASE("a replica gets no handshake, whatever the connection before it was ab
     it.link.start(it.now);
     it.link.opened(it.now);
     it.hear(it.server.execute({"INFO"}, it.now)); // the look is not replied to
-    it.link.closed("reset", it.now);
     it.server.info_overrides["role"] = "slave";
-    it.wait(2s);
-    it.link.opened(it.now);
-    it.answer();
+    it.reconnect();
     CHECK(it.link.up());
     CHECK(it.written().empty());
 }

@@ -98,8 +98,7 @@ TEST_CASE("a list that all its masters have had is not replaced") {
     }
     first.send(0);
     REQUIRE(all.list(0).what == core::recorded_list::state::agreed);
-    client next(all, {0, 1, 3}, [](core::settings& rules) { rules.replaces = true; });
-    next.settle();
+    settled_client next(all, {0, 1, 3}, [](core::settings& rules) { rules.replaces = true; });
     CHECK(!next.waits());
     CHECK(next.why_not(0).find("all its masters have had that list") != std::string::npos);
     first.settle();

@@ -13,12 +13,17 @@ namespace core = redlock::core;
 const std::string record_key = "p::epoch";
 const std::string fence = "p:{r}:fence";
 
-// Its masters have lost nothing. Not started.
+// Its masters have lost nothing.
 struct guarded_quorum : virtual_quorum {
-    explicit guarded_quorum(core::settings rules) : virtual_quorum(std::move(rules)) {
+    explicit guarded_quorum(core::settings rules, bool starts = true)
+        : virtual_quorum(std::move(rules)) {
         put_records();
+        if (starts) {
+            start();
+        }
     }
-    explicit guarded_quorum(std::size_t count) : guarded_quorum(guarded_settings_for(count)) {}
+    explicit guarded_quorum(std::size_t count, bool starts = true)
+        : guarded_quorum(guarded_settings_for(count), starts) {}
     // Begins a quarantine of a minute: that master may have lost its data.
     void quarantine(std::size_t master) {
         virtual_master& one = masters[master];
@@ -38,7 +43,7 @@ acquire_options fenced_waiting() {
 }
 
 TEST_CASE("a master that says that it is quarantined does not vote, and is asked again") {
-    guarded_quorum q(3);
+    guarded_quorum q(3, false);
     q.quarantine(0);
     q.start();
     CHECK(q.engine.examine(q.now()).masters[0].state == redlock::master_state::quarantined);
@@ -51,11 +56,13 @@ TEST_CASE("a master that says that it is quarantined does not vote, and is asked
     CHECK(!q.engine.describe(got.ballots, ends)[0].time_left); // it is over
     q.run_for(60s);
     CHECK(q.engine.examine(q.now()).admitted == 3);
+    q.quarantine(1);
+    q.take(fenced()); // at its reply, without another question
+    CHECK(q.engine.examine(q.now()).masters[1].state == redlock::master_state::quarantined);
 }
 
 TEST_CASE("the owner of the lock is reported with what is left of the lease") {
     guarded_quorum q(3);
-    q.start();
     for (const std::size_t i : {0U, 1U}) {
         q.masters[i].put(q.key(), "somebody", q.now() + 500ms);
     }
@@ -66,11 +73,12 @@ TEST_CASE("the owner of the lock is reported with what is left of the lease") {
     CHECK(votes[0].time_left == 500ms);
     CHECK(votes[1].time_left == 500ms);
     CHECK(!votes[2].time_left);
+    q.cut_off(0);
+    CHECK(q.engine.describe(got.ballots, q.now())[0].text.empty()); // it had voted before
 }
 
 TEST_CASE("the reply to the raise of one handoff does not count for that of the next") {
     guarded_quorum q(guarded(rules_with(3, 1h, false)));
-    q.start();
     const answer first = q.acquire_now(fenced());
     const std::uint64_t second = q.acquire(fenced_waiting());
     const std::uint64_t third = q.acquire(fenced_waiting(), 5ms);
@@ -89,7 +97,6 @@ TEST_CASE("the reply to the raise of one handoff does not count for that of the 
 
 TEST_CASE("an extension whose script is missing is not sent again once the lease was handed off") {
     guarded_quorum q(guarded(rules_with(3, 1h, false)));
-    q.start();
     const answer first = q.acquire_now(fenced());
     q.extend(first, 10s);
     const std::uint64_t second = q.acquire(fenced_waiting(), 5ms);
@@ -109,7 +116,6 @@ TEST_CASE("an extension whose script is missing is not sent again once the lease
 
 TEST_CASE("a command that came late is not a vote, and is counted") {
     guarded_quorum q(3);
-    q.start();
     q.masters[0].ahead = q.masters[1].ahead = 300ms;
     const answer got = q.acquire_now(fenced());
     CHECK(got.why == errc::no_quorum);
@@ -122,7 +128,6 @@ TEST_CASE("a command that came late is not a vote, and is counted") {
 
 TEST_CASE("a quarantined master is asked to extend, never to heal, and not introduced each time") {
     guarded_quorum q(3);
-    q.start();
     const answer got = q.acquire_now(once(), 10ms);
     q.masters[2].forget();
     q.quarantine(2);
@@ -136,7 +141,6 @@ TEST_CASE("a quarantined master is asked to extend, never to heal, and not intro
 
 TEST_CASE("a server that has lost the script of a heal gets its text") {
     guarded_quorum q(3);
-    q.start();
     virtual_master& server = q.masters[2];
     const answer got = q.acquire_now(once(), 10ms);
     const auto heal = [&] {
@@ -156,6 +160,7 @@ TEST_CASE("a server that has lost the script of a heal gets its text") {
     };
     heal();
     CHECK(server.count("EVAL heal") == 2); // the first time, and now
+    CHECK(q.engine.count().masters[2].healed == 3);
     CHECK(!q.extensions_of(got).back());
 }
 
@@ -173,7 +178,7 @@ TEST_CASE("what the server's words do not say of the way out is added to them") 
         {"-OOM command not allowed when used memory > 'maxmemory'.\r\n", "'maxmemory'."},
     };
     for (const auto& one : refusals) {
-        guarded_quorum q(1);
+        guarded_quorum q(1, false);
         q.masters[0].replies["EVALSHA"] = one.words;
         q.start();
         const std::string text = q.engine.examine(q.now()).masters[0].text;
@@ -187,7 +192,6 @@ TEST_CASE("a stray acquire is waited for until its time is over, and then remove
     core::settings rules = guarded_settings_for(3);
     rules.master_timeout = 1s;
     guarded_quorum q(rules);
-    q.start();
     bool broke = false;
     q.masters[1].when = [&](const arguments& words) {
         const bool acquires = runs(words, core::guarded_acquire);
@@ -227,7 +231,6 @@ TEST_CASE("a master with a slow handshake votes once a faster reply has shown it
 TEST_CASE("a debt lasts for as long as the key can, whichever command may have set it") {
     const bool heals = GENERATE(false, true);
     guarded_quorum q(3);
-    q.start();
     if (heals) {
         q.masters[2].put(q.key(), "somebody", q.now() + 500ms);
     }
@@ -252,10 +255,35 @@ TEST_CASE("a debt lasts for as long as the key can, whichever command may have s
     CHECK(q.engine.count().pending_removals == 0);
 }
 
+TEST_CASE("a heal that is sent again is owed for as long as its key can last") {
+    guarded_quorum q(3);
+    virtual_master& server = q.masters[2];
+    for (const char* const name : {"r", "s"}) {
+        server.put(q.key(name), "somebody", q.now() + 500ms);
+    }
+    const answer other = q.take(once(), "s");
+    const answer got = q.take(once(), 1s);
+    q.extend(other, 10s, 50ms); // from now on it is sent the digest
+    server.when = [&](const arguments& words) {
+        const bool heals = runs(words, core::guarded_heal);
+        const bool again = heals && words[0] == "EVAL";
+        heals ? server.forget_scripts() : void();
+        q.paths[2].reachable = !again;
+        return again ? mishap::break_before : mishap::none;
+    };
+    q.paths[1].back = 120ms; // given up by then; moves the deadline while the heal is under way
+    q.paths[2].back = 50ms;
+    const redlock::time_point extended = q.now();
+    q.extend(got, 10s, 200ms);
+    REQUIRE(!q.connected(2));
+    q.release(got);
+    q.run_until(extended + usable(10s) + 10s + 102ms - 1ns);
+    CHECK(q.engine.count().pending_removals == 1);
+}
+
 TEST_CASE("a lock of several resources is called by all of them in the log") {
     guarded_quorum q(3);
     q.hold_everywhere();
-    q.start();
     q.acquire_form(core::lock_form::all, once(), "r");
     q.run_for(50ms);
     CHECK(q.logged("p:{r, r2}: attempt 1") > 0);
@@ -263,7 +291,6 @@ TEST_CASE("a lock of several resources is called by all of them in the log") {
 
 TEST_CASE("resources that a cluster keeps apart are named, with what helps") {
     guarded_quorum q(3);
-    q.start();
     for (virtual_master& server : q.masters) {
         server.replies["EVALSHA"] = server.replies["SET"] =
             "-CROSSSLOT Keys in request don't hash to the same slot\r\n";

@@ -74,11 +74,27 @@ TEST_CASE("a waiter that meets readers keeps new ones out, and is next") {
 TEST_CASE("a waiter whose wait ends takes its intent with it") {
     read_quorum it;
     const std::uint64_t alone = it.write(300ms);
-    it.run_for(290ms);
+    it.run_for(200ms);
     CHECK(it.intents() == 3);
+    if (GENERATE(false, true)) { // during an attempt
+        const std::size_t attempts = it.tokens.size();
+        REQUIRE(it.run_while_not([&] { return it.tokens.size() > attempts; }));
+        it.cancel(alone);
+    }
     REQUIRE(it.run_while_not([&] { return it.answer_to(alone) != nullptr; }, 1s));
     it.run_for(5ms);
     CHECK(it.intents() == 0);
+}
+
+TEST_CASE("a writer that becomes a reader keeps its lease, and other readers are let in") {
+    read_quorum it;
+    it.release(it.reader, 10ms);
+    const answer writer = it.take(once());
+    CHECK(!it.read(once()).won);
+    it.engine.downgrade(writer.lease, it.now());
+    it.run_for(10ms);
+    CHECK(it.read(once()).won);
+    CHECK(it.release_now(writer) == release_result::released);
 }
 
 }} // namespace intent_test

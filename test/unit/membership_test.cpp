@@ -234,6 +234,11 @@ TEST_CASE("a client without a max_ttl records 30 s where it founds, and nothing 
     const std::string usual = founder.recorded(30s);
     CHECK(quarantines_of(fresh, 3) == usual + usual + usual);
 
+    world longer(3);
+    longer.ask(1, {"SET", record_key, "4 run - 0 60000000 " + longer.new_id()});
+    guest(longer).settle();
+    CHECK(quarantines_of(longer, 3) == "60000000 60000000 60000000 ");
+
     founded_world one;
     guest user(one);
     user.settle();
@@ -246,8 +251,7 @@ TEST_CASE("a client without a max_ttl records 30 s where it founds, and nothing 
     world both(3);
     guest late(both);
     for (std::size_t i = 0; i < 3; ++i) {
-        client first(both, {0, 1, 2});
-        first.settle();
+        settled_client first(both, {0, 1, 2});
         late.send(i); // chosen without any reply
     }
     late.read_all();

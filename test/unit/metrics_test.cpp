@@ -71,17 +71,21 @@ TEST_CASE("a quantile is right to the bucket, and interpolated within") {
 
 TEST_CASE("an acquire and its release are counted by time and by vote") {
     started_quorum it(3);
-    it.disconnect(2);
-    it.paths[2].reachable = false;
-    it.run_for(10ms);
+    it.cut_off(2, 10ms);
+    const redlock::master_metrics before = it.engine.count().masters[0];
     const answer got = it.take(once());
+    const redlock::master_metrics after = it.engine.count().masters[0];
+    CHECK(after.bytes_sent == before.bytes_sent + 98);        // of a SET with a token of 40
+    CHECK(after.bytes_received == before.bytes_received + 5); // +OK
     const redlock::time_point since = it.now();
     it.run_for(3s);
     it.release(got);
     const nanoseconds held = it.now() - since;
     it.run_for(10ms);
+    CHECK(it.release_took(got) == 1ms);
 
     const metrics counted = it.engine.count();
+    CHECK(counted.acquired == 1);
     CHECK(counted.acquire_wait.count() == 1);
     CHECK(counted.acquire_wait.sum() == 1ms); // one round trip
     CHECK(counted.hold.count() == 1);

@@ -8,6 +8,7 @@ namespace push_test { namespace {
 
 using namespace unit;
 namespace core = redlock::core;
+using enum core::lock_form;
 
 // A waiter that has asked, subscribed, and asked the arbiter once more; polling does not disturb.
 // Another process was faster after a release.
@@ -38,6 +39,7 @@ TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
     CHECK(it.masters[0].count("SUBSCRIBE p:{r}:free") == 1);
     // The subscription was confirmed: a release before it may have been missed.
     REQUIRE(it.asked() == 6 + 5);
+    CHECK(!it.has_sent_nothing(it.name)); // though it pauses
 
     SECTION("a waiter that is not the first there costs one command, and its rollback") {
         it.tell(it.first, "release-one", 50ms);
@@ -101,12 +103,15 @@ TEST_CASE("masters whose release may have been missed make up the majority that 
 }
 
 TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and shown") {
-    virtual_quorum it(rules_with(3, 0ms, true));
+    const auto form = GENERATE(exclusive, shared, all);
+    const core::settings plain = rules_with(3, 0ms, true);
+    virtual_quorum it(form == exclusive ? plain : guarded(plain));
+    it.put_records();
     for (virtual_master& server : it.masters) {
         server.forbidden.insert("PUBLISH");
     }
     it.start();
-    const auto release = [&] { it.release(it.acquire_now(once()), 20ms); };
+    const auto release = [&] { it.release(it.awaited(it.acquire_form(form, once(), "r")), 20ms); };
     const auto warnings = [&] { return it.logged("PUBLISH is refused"); };
     const auto shown = [&] {
         const redlock::master_health one = it.engine.examine(it.now()).masters[0];
@@ -153,6 +158,9 @@ TEST_CASE("a watch of a lock is notified of its releases, and subscribes once") 
     it.push(1, "p:{s}:free", "release-two");
     it.run_for(5ms);
     CHECK(it.heard_of == std::vector<std::string>{"p:{r}"});
+    CHECK(it.engine.count().release_notifications == 2);
+    it.disconnect(3 + 1, 200ms); // it is subscribed again
+    CHECK(it.asked("SUBSCRIBE") == 4);
     it.unlisten(5ms);
     CHECK(it.asked("UNSUBSCRIBE") == 0);
     it.unlisten(5ms);
@@ -203,6 +211,15 @@ struct published_quorum : virtual_quorum {
     std::size_t published = 0;
     std::int64_t listening = 0; // on each master
 };
+
+TEST_CASE("without release notifications nothing is published, whatever the form of the lock") {
+    published_quorum q(guarded(rules_with(3, 0ms, false)));
+    for (const auto form : {exclusive, shared, all}) {
+        const answer got = q.awaited(q.acquire_form(form, once(), "r"));
+        CHECK(q.release_now(got) == release_result::released);
+    }
+    CHECK(q.published == 0);
+}
 
 TEST_CASE("a release is published everywhere until the arbiter finds that nobody listens") {
     const core::settings plain = rules_with(5, 0ms, true);

@@ -44,8 +44,7 @@ TEST_CASE("a master that may have lost the key does not show that a lock is free
 }
 
 TEST_CASE("masters that were emptied a moment ago do not show that a lock or a slot is free") {
-    virtual_quorum it(guarded_settings_for(3));
-    it.start();
+    started_quorum it(guarded_settings_for(3));
     CHECK(asked(it).state == lock_state::free);
     it.masters[0].data.clear();
     it.masters[1].data.clear();
@@ -78,8 +77,7 @@ TEST_CASE("a query ends with the last reply, that of the number of readers inclu
     const redlock::time_point began = plain.now();
     CHECK(asked(plain).state == lock_state::free);
     CHECK(plain.now() < began + 50ms);
-    virtual_quorum it(guarded_settings_for(3));
-    it.start();
+    started_quorum it(guarded_settings_for(3));
     for (virtual_master& one : it.masters) {
         one.put(it.key(), "readers", it.now() + 10s);
     }

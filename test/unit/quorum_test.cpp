@@ -49,6 +49,7 @@ TEST_CASE("quorum: masters vote once they have introduced themselves, and a majo
     it.introduce(1);
     CHECK(it.readied == 2);
 
+    CHECK(it.masters.clock_stepped(2, it.now)); // it is not to be judged any more
     it.masters.stop("closed", it.now);
     CHECK(it.masters.next_due() == forever);
     CHECK(it.masters.admitted() == 0);

@@ -69,6 +69,10 @@ TEST_CASE(
     recorded(2, "30802000 1c");
     q.it.start();
     CHECK(q.it.engine.ttl_limit() == 2s);
+    q.it.engine.look_at_limit(q.it.now());
+    const std::size_t asked = q.it.masters[0].count("INFO");
+    q.it.run_for(1s);
+    CHECK(q.it.masters[0].count("INFO") >= asked + 4); // each tenth of the longest lease
     const redlock::health found = q.it.engine.examine(q.it.now());
     CHECK(found.max_ttl == 2s);
     CHECK(found.quarantine_time == 30'802ms);
@@ -229,6 +233,26 @@ TEST_CASE("a master whose clock is stepped while clients are connected begins to
     }
 }
 
+TEST_CASE("what was queued before a record changed does not count under the new one") {
+    served_quorum q(1, true, 0ms);
+    std::string& record = q.it.masters[0].data.put(record_key).value;
+    record = "4 run-0 - 0 30802000 1a";
+    q.it.start();
+    q.it.paths[0].hung = true;
+    q.it.engine.look_at_limit(q.it.now());
+    q.it.run_for(1ns);
+    std::string asked = std::exchange(q.it.paths[0].inbox, {});
+    q.it.paths[0].hung = false;
+    record = "4 run-0 - 0 2242000 1b";               // of 2 s
+    const std::uint64_t name = q.it.acquire(once()); // it is not sent before the replies
+    while (const auto words = virtual_master::take_command(asked)) {
+        const std::string reply = q.it.masters[0].execute(*words, q.it.now());
+        q.it.engine.received(0, reply, q.it.now());
+    }
+    CHECK(q.it.engine.ttl_limit() == 2s);
+    CHECK(!q.it.awaited(name).won);
+}
+
 TEST_CASE("a step says nothing of the server that takes the address over") {
     served_quorum q(3);
     q.it.start();
@@ -291,8 +315,10 @@ TEST_CASE("a master with a record of another format does not vote, and says what
     }
     CHECK(q.record(1) == "5 of a version to come");
     q.it.masters[0].data.clear();
+    q.it.masters[2].data.clear(); // which is noticed without any lock
     q.it.run_for(2s);
     CHECK(q.state(0) == master_state::quarantined);
+    CHECK(q.state(2) == master_state::quarantined);
     q.it.run_for(q.quarantine());
     CHECK(q.state(0) == master_state::admitted);
 }

@@ -333,6 +333,7 @@ void virtual_quorum::removed(const core::claim& lease, release_result result) {
         throw std::runtime_error("a lease was removed twice");
     }
     its.removed_as = result;
+    its.release_took = lease.votes.of[0].latency;
 }
 
 bool virtual_quorum::has_key(std::string_view resource) {

@@ -148,6 +148,8 @@ public:
     std::optional<release_result> removed_as(const answer& lease) const {
         return of(lease).removed_as;
     }
+    /// The time that the first master took for that.
+    nanoseconds release_took(const answer& lease) const { return of(lease).release_took; }
     /// What its extensions ended with.
     const errors& extensions_of(const answer& lease) const { return of(lease).extensions; }
     /// The moment to which its deadline was moved last.
@@ -279,6 +281,7 @@ private:
         std::optional<time_point> lost_at;
         std::optional<loss_reason> lost_by;
         std::optional<release_result> removed_as;
+        nanoseconds release_took{};
         bool handed_off = false; // since it was removed
         errors extensions;
         time_point deadline{};
