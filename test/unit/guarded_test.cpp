@@ -18,9 +18,7 @@ struct guarded_quorum : virtual_quorum {
     explicit guarded_quorum(core::settings rules, bool starts = true)
         : virtual_quorum(std::move(rules)) {
         put_records();
-        if (starts) {
-            start();
-        }
+        starts ? start() : void();
     }
     explicit guarded_quorum(std::size_t count, bool starts = true)
         : guarded_quorum(guarded_settings_for(count), starts) {}
@@ -258,9 +256,8 @@ TEST_CASE("a debt lasts for as long as the key can, whichever command may have s
 TEST_CASE("a heal that is sent again is owed for as long as its key can last") {
     guarded_quorum q(3);
     virtual_master& server = q.masters[2];
-    for (const char* const name : {"r", "s"}) {
-        server.put(q.key(name), "somebody", q.now() + 500ms);
-    }
+    server.put(q.key(), "somebody", q.now() + 500ms);
+    server.put(q.key("s"), "somebody", q.now() + 500ms);
     const answer other = q.take(once(), "s");
     const answer got = q.take(once(), 1s);
     q.extend(other, 10s, 50ms); // from now on it is sent the digest

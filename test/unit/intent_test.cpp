@@ -66,8 +66,7 @@ TEST_CASE("a waiter that meets readers keeps new ones out, and is next") {
     CHECK(it.intents() >= 2);
     CHECK(!it.read(once()).won);
     it.release(it.reader);
-    REQUIRE(it.run_while_not([&] { return it.answer_to(alone) != nullptr; }, 5s));
-    CHECK(it.answered(alone).won);
+    CHECK(it.awaited(alone).won);
     CHECK(it.intents() == 0);
 }
 

@@ -205,9 +205,7 @@ TEST_CASE("a release in a queue is not late while the masters reply to those bef
             all.results(release_result::released) + all.results(release_result::uncertain) == 900);
     }
     SECTION("and ends soon after they fall silent") {
-        for (virtual_quorum::path& one : all.it.paths) {
-            one.hung = true;
-        }
+        all.it.hang();
         all.it.run_until(all.began + 960ms);
         CHECK(
             all.results(release_result::released) + all.results(release_result::uncertain) == 900);

@@ -104,8 +104,7 @@ TEST_CASE("masters whose release may have been missed make up the majority that 
 
 TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and shown") {
     const auto form = GENERATE(exclusive, shared, all);
-    const core::settings plain = rules_with(3, 0ms, true);
-    virtual_quorum it(form == exclusive ? plain : guarded(plain));
+    virtual_quorum it(guarded(rules_with(3, 0ms, true)));
     it.put_records();
     for (virtual_master& server : it.masters) {
         server.forbidden.insert("PUBLISH");

@@ -19,9 +19,7 @@ TEST_CASE("a slot that somebody else took since the scan costs one attempt") {
         server.when = [&](const arguments& words) {
             if (words[0] == "SET" && taken.empty()) {
                 taken = words[1];
-                for (virtual_master& each : it.masters) {
-                    each.put(taken, "somebody");
-                }
+                it.hold_everywhere(taken);
             }
             return mishap::none;
         };
@@ -132,8 +130,7 @@ TEST_CASE("the release of any slot wakes a waiter for one") {
     CHECK(it.asked("MGET") == scans);
     it.free_everywhere(slot_key(2));
     it.push_everywhere("p:{r}:slot:free", "one");
-    REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
-    CHECK(it.answered(name).slots.at(0) == 2);
+    CHECK(it.awaited(name).slots.at(0) == 2);
     it.release(it.answered(name));
     CHECK(it.idle());
     CHECK(it.asked("UNSUBSCRIBE p:{r}:slot:free") == 3);
