@@ -8,6 +8,7 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/use_future.hpp>
+#include <boost/core/noncopyable.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -50,7 +51,6 @@ auto time_until(const std::chrono::time_point<Clock, Duration>& end) {
 
 [[noreturn]] void throw_error(const error_code& error);
 
-class blocking_mutex;
 class virtual_thread;
 struct virtual_blocking;
 
@@ -166,7 +166,7 @@ public:
 
 private:
     friend class lock;
-    friend class detail::blocking_mutex;
+    friend class mutex;
     friend struct detail::virtual_blocking; // the testing kit
     struct impl;
 
@@ -284,50 +284,6 @@ private:
     std::unique_ptr<state, releaser> state_;
 };
 
-} // namespace blocking
-
-namespace detail {
-
-/// What the mutexes have in common: the threads of this process, and the leases on the masters.
-class blocking_mutex {
-public:
-    /// Whether a thread excludes all others, or shares the mutex with other readers.
-    enum class entry : bool { alone, shared };
-
-    /// `readers`: whether `entry::shared` is used; then `options.mode` is ignored.
-    blocking_mutex(
-        blocking::manager& owner, std::string resource, acquire_options options, bool readers);
-    blocking_mutex(const blocking_mutex&) = delete;
-    blocking_mutex& operator=(const blocking_mutex&) = delete;
-    ~blocking_mutex();
-
-    void lock(entry how, const std::stop_token& stop);
-    [[nodiscard]] bool try_lock(entry how, wait_for limit, const std::stop_token& stop);
-    void unlock(entry how) noexcept;
-    bool held() const noexcept;
-    time_point deadline() const noexcept;
-    std::chrono::nanoseconds remaining() const noexcept;
-    std::uint64_t fencing_token() const;
-    std::stop_token lost() const;
-    std::optional<release_result> last_release() const;
-    diagnostics last_attempt() const;
-
-private:
-    struct state;
-
-    /// Acquires the lock, first among the threads of this process, then from the masters.
-    [[nodiscard]] error_code take(entry how, wait_for limit, const std::stop_token& stop);
-
-    blocking::manager manager_;
-    const std::string resource_;
-    const acquire_options options_;
-    const std::shared_ptr<state> state_; // shared with what signals a loss
-};
-
-} // namespace detail
-
-namespace blocking {
-
 /// A mutex on a majority of the masters. Meets the standard *TimedLockable* requirements. Use it
 /// with `std::unique_lock`, `std::lock_guard`, `std::scoped_lock` (also of several) and
 /// `std::condition_variable_any`.
@@ -347,7 +303,7 @@ namespace blocking {
 /// This object may outlive the manager. Then the lock is lost, `unlock` does not wait, and locking
 /// fails with `errc::closed`. The destructor releases the lock in the background if it is still
 /// locked.
-class mutex {
+class mutex : boost::noncopyable {
 public:
     /// Constructs a mutex. Does no I/O.
     /// \param owner the manager to use
@@ -356,7 +312,7 @@ public:
     ///   in an outage
     /// \throws std::invalid_argument if the name or an option is out of range
     mutex(manager& owner, std::string resource, acquire_options options = {})
-        : threads_(owner, std::move(resource), options, false) {}
+        : mutex(owner, std::move(resource), options, false) {}
 
     /// Locks the mutex. Waits for other owners without a limit, as `std::mutex` does. If no
     /// majority of the masters votes for `options.wait`, throws, because an unlimited wait would
@@ -367,7 +323,7 @@ public:
     /// \par Errors
     /// As `lock_manager::async_acquire`; `errc::would_deadlock`, also if this thread has locked the
     /// mutex already.
-    void lock(std::stop_token stop = {}) { threads_.lock(entry::alone, stop); }
+    void lock(std::stop_token stop = {}) { enter(entry::alone, stop); }
 
     /// Makes a single attempt to lock the mutex.
     /// \returns True if it is locked. False if the quorum works, but the lock could not be acquired
@@ -375,7 +331,7 @@ public:
     /// \par Errors
     /// All other errors are thrown, including an outage. A caller that gets false continues without
     /// the lock, or retries at once as `std::lock` does: in an outage neither would notice it.
-    [[nodiscard]] bool try_lock() { return threads_.try_lock(entry::alone, wait_for::none(), {}); }
+    [[nodiscard]] bool try_lock() { return try_enter(entry::alone, wait_for::none(), {}); }
 
     /// Locks the mutex. Waits at most `limit`; zero or less is the same as `try_lock`.
     /// \param limit the maximum time to wait
@@ -386,7 +342,7 @@ public:
     template <typename Rep, typename Period>
     [[nodiscard]] bool
     try_lock_for(const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
-        return threads_.try_lock(entry::alone, detail::wait_within(limit), stop);
+        return try_enter(entry::alone, detail::wait_within(limit), stop);
     }
 
     /// Locks the mutex. Waits until `end`. The remaining time is determined once: setting the clock
@@ -400,31 +356,48 @@ public:
     /// Unlocks the mutex, even if the lock was lost. Waits for the replies of the masters, at most
     /// for `master_timeout`. On the manager's own thread it does not wait. Does nothing if the
     /// mutex is not locked.
-    void unlock() noexcept { threads_.unlock(entry::alone); }
+    void unlock() noexcept { leave(entry::alone); }
 
     /// Returns true if the lock may be relied on now; see `lock::held`.
-    bool held() const noexcept { return threads_.held(); }
+    bool held() const noexcept;
     /// See `lock::deadline`.
-    time_point deadline() const noexcept { return threads_.deadline(); }
+    time_point deadline() const noexcept;
     /// See `lock::remaining`.
-    std::chrono::nanoseconds remaining() const noexcept { return threads_.remaining(); }
+    std::chrono::nanoseconds remaining() const noexcept;
     /// See `lock::fencing_token`.
     /// \throws std::logic_error if the mutex is not locked, or has no fencing token
-    std::uint64_t fencing_token() const { return threads_.fencing_token(); }
+    std::uint64_t fencing_token() const;
     /// Returns a stop token for the current lock or, if the mutex is not locked, for the last one.
     /// A stop is requested when that lock is lost, at `deadline - stop_margin` at the latest.
     /// `unlock` does not request it. Stop callbacks run on the manager's thread and must not block.
-    std::stop_token lost() const { return threads_.lost(); }
+    std::stop_token lost() const;
     /// Returns the result of the last `unlock`. Empty before the first, and if `unlock` could not
     /// wait.
-    std::optional<release_result> last_release() const { return threads_.last_release(); }
+    std::optional<release_result> last_release() const;
     /// Returns how the masters voted in the last attempt to lock the mutex.
-    diagnostics last_attempt() const { return threads_.last_attempt(); }
+    diagnostics last_attempt() const;
 
 private:
-    using entry = detail::blocking_mutex::entry;
+    friend class shared_mutex;
+    struct state;
 
-    detail::blocking_mutex threads_;
+    /// Whether a thread excludes all others, or shares the mutex with other readers.
+    enum class entry : bool { alone, shared };
+
+    /// `readers`: whether `entry::shared` is used; then `options.mode` is ignored.
+    mutex(manager& owner, std::string resource, acquire_options options, bool readers);
+
+    void enter(entry how, const std::stop_token& stop);
+    bool try_enter(entry how, wait_for limit, const std::stop_token& stop);
+    void leave(entry how) noexcept;
+
+    /// Acquires the lock, first among the threads of this process, then from the masters.
+    [[nodiscard]] error_code take(entry how, wait_for limit, const std::stop_token& stop);
+
+    manager manager_;
+    const std::string resource_;
+    const acquire_options options_;
+    const std::shared_ptr<state> state_; // shared with what signals a loss
 };
 
 } // namespace blocking

@@ -5,17 +5,15 @@
 #include <redlock/blocking.hpp>
 
 #include <chrono>
-#include <cstdint>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 
-/// Locks one resource for reading or for writing (`lock_mode`). Meets the standard
-/// *SharedTimedLockable* and *TimedLockable* requirements. Use it with `std::shared_lock`,
-/// `std::unique_lock` and `std::scoped_lock`. Guarded protocol only.
+/// A `mutex` that is locked for writing, and can also be locked for reading (`lock_mode`). Meets
+/// the standard *SharedTimedLockable* and *TimedLockable* requirements. Use it with
+/// `std::shared_lock`, `std::unique_lock` and `std::scoped_lock`. Guarded protocol only.
 ///
 /// The owner is this object, not a thread: any thread may unlock it. Threads that use the same
 /// object share it and exclude each other by the same rules as on the masters. These rules apply
@@ -37,7 +35,7 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 /// With readers, `held`, `deadline` and `remaining` are about the lease that lasts longest, and
 /// `fencing_token` throws. `lost` is the same stop token for all concurrent readers. A stop is
 /// requested when the last of their leases is lost.
-class shared_mutex {
+class shared_mutex : mutex {
 public:
     /// Constructs a mutex. Does no I/O.
     /// \param owner the manager to use
@@ -46,67 +44,35 @@ public:
     ///   readers ignore `fencing`.
     /// \throws std::invalid_argument if the name or an option is out of range
     shared_mutex(manager& owner, std::string resource, acquire_options options = {})
-        : threads_(owner, std::move(resource), options, true) {}
+        : mutex(owner, std::move(resource), options, true) {}
 
-    /// As `mutex::lock`.
-    void lock(std::stop_token stop = {}) { threads_.lock(entry::alone, stop); }
-    /// As `mutex::try_lock`.
-    [[nodiscard]] bool try_lock() { return threads_.try_lock(entry::alone, wait_for::none(), {}); }
-    /// As `mutex::try_lock_for`.
-    template <typename Rep, typename Period>
-    [[nodiscard]] bool
-    try_lock_for(const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
-        return threads_.try_lock(entry::alone, detail::wait_within(limit), stop);
-    }
-    /// As `mutex::try_lock_until`.
-    template <typename Clock, typename Duration>
-    [[nodiscard]] bool
-    try_lock_until(const std::chrono::time_point<Clock, Duration>& end, std::stop_token stop = {}) {
-        return try_lock_for(detail::time_until(end), std::move(stop));
-    }
-    /// As `mutex::unlock`.
-    void unlock() noexcept { threads_.unlock(entry::alone); }
+    /// As those of `mutex`.
+    using mutex::deadline, mutex::fencing_token, mutex::held, mutex::last_attempt,
+        mutex::last_release, mutex::lock, mutex::lost, mutex::remaining, mutex::try_lock,
+        mutex::try_lock_for, mutex::try_lock_until, mutex::unlock;
 
     /// Locks for reading. Otherwise the same as `lock`.
-    void lock_shared(std::stop_token stop = {}) { threads_.lock(entry::shared, stop); }
+    void lock_shared(std::stop_token stop = {}) { enter(entry::shared, stop); }
+
     /// Makes a single attempt to lock for reading. Otherwise the same as `try_lock`.
-    [[nodiscard]] bool try_lock_shared() {
-        return threads_.try_lock(entry::shared, wait_for::none(), {});
-    }
+    [[nodiscard]] bool try_lock_shared() { return try_enter(entry::shared, wait_for::none(), {}); }
+
     /// Locks for reading. Otherwise the same as `try_lock_for`.
     template <typename Rep, typename Period>
     [[nodiscard]] bool try_lock_shared_for(
         const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
-        return threads_.try_lock(entry::shared, detail::wait_within(limit), stop);
+        return try_enter(entry::shared, detail::wait_within(limit), stop);
     }
+
     /// Locks for reading. Otherwise the same as `try_lock_until`.
     template <typename Clock, typename Duration>
     [[nodiscard]] bool try_lock_shared_until(
         const std::chrono::time_point<Clock, Duration>& end, std::stop_token stop = {}) {
         return try_lock_shared_for(detail::time_until(end), std::move(stop));
     }
+
     /// Releases one reader's lock. Otherwise the same as `unlock`.
-    void unlock_shared() noexcept { threads_.unlock(entry::shared); }
-
-    /// As `mutex::held`.
-    bool held() const noexcept { return threads_.held(); }
-    /// As `mutex::deadline`.
-    time_point deadline() const noexcept { return threads_.deadline(); }
-    /// As `mutex::remaining`.
-    std::chrono::nanoseconds remaining() const noexcept { return threads_.remaining(); }
-    /// As `mutex::fencing_token`: that of the writer.
-    std::uint64_t fencing_token() const { return threads_.fencing_token(); }
-    /// As `mutex::lost`.
-    std::stop_token lost() const { return threads_.lost(); }
-    /// As `mutex::last_release`.
-    std::optional<release_result> last_release() const { return threads_.last_release(); }
-    /// As `mutex::last_attempt`.
-    diagnostics last_attempt() const { return threads_.last_attempt(); }
-
-private:
-    using entry = detail::blocking_mutex::entry;
-
-    detail::blocking_mutex threads_;
+    void unlock_shared() noexcept { leave(entry::shared); }
 };
 
 }}} // namespace redlock::REDLOCK_ABI::blocking

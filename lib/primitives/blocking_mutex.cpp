@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 
 namespace asio = boost::asio;
 
@@ -41,10 +41,10 @@ acquire_options for_readers(acquire_options options) noexcept {
 } // namespace
 
 /// The threads of this process that use the mutex. All but `guard` with the guard held.
-struct blocking_mutex::state final : loss_listener {
+struct mutex::state final : detail::loss_listener {
     explicit state(asio::any_io_executor manager) : executor(std::move(manager)) {}
 
-    void lost(std::shared_ptr<loss_listener> self, const diagnostics&) override {
+    void lost(std::shared_ptr<detail::loss_listener> self, const diagnostics&) override {
         asio::post(executor, [this, self = std::move(self)] {
             const std::lock_guard lock(guard);
             signal_if_lost();
@@ -127,8 +127,7 @@ struct blocking_mutex::state final : loss_listener {
     diagnostics last_attempt;
 };
 
-blocking_mutex::blocking_mutex(
-    blocking::manager& owner, std::string resource, acquire_options options, bool readers)
+mutex::mutex(manager& owner, std::string resource, acquire_options options, bool readers)
     : manager_(owner),
       resource_(std::move(resource)),
       options_([&] {
@@ -136,34 +135,32 @@ blocking_mutex::blocking_mutex(
           return options;
       }()),
       state_(std::make_shared<state>(owner.async().get_executor())) {
-    const shared_manager locks(owner.async());
+    const detail::shared_manager locks(owner.async());
     locks.require(resource_, options_);
     if (readers) {
         locks.require(resource_, for_readers(options_));
     }
 }
 
-blocking_mutex::~blocking_mutex() = default;
-
-void blocking_mutex::lock(entry how, const std::stop_token& stop) {
+void mutex::enter(entry how, const std::stop_token& stop) {
     if (const error_code error = take(how, wait_for::contention(options_.wait), stop)) {
-        std::rethrow_exception(explained(error, last_attempt()));
+        std::rethrow_exception(detail::explained(error, last_attempt()));
     }
 }
 
-bool blocking_mutex::try_lock(entry how, wait_for limit, const std::stop_token& stop) {
+bool mutex::try_enter(entry how, wait_for limit, const std::stop_token& stop) {
     const error_code error = take(how, limit, stop);
     if (error == errc::would_deadlock && !manager_.in_callback()) {
         return false; // this thread has the mutex
     }
     if (error && error != condition::not_acquired) {
-        std::rethrow_exception(explained(error, last_attempt()));
+        std::rethrow_exception(detail::explained(error, last_attempt()));
     }
     return !error;
 }
 
-error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
-    const blocking_wait wait(limit);
+error_code mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
+    const detail::blocking_wait wait(limit);
     state& mine = *state_;
     const auto refused = [&](errc error, const char* why) {
         mine.last_attempt = {};
@@ -241,7 +238,7 @@ error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token
             mine.leases.push_back(std::move(taken));
             mine.owners.push_back(this_thread());
             if (mine.stopped) {
-                loss_listener::listen(mine.leases.back(), state_);
+                detail::loss_listener::listen(mine.leases.back(), state_);
             }
             return {};
         } catch (...) {
@@ -252,7 +249,7 @@ error_code blocking_mutex::take(entry how, wait_for limit, const std::stop_token
     }
 }
 
-void blocking_mutex::unlock(entry how) noexcept {
+void mutex::leave(entry how) noexcept {
     state& mine = *state_;
     redlock::lock ended;
     {
@@ -278,22 +275,22 @@ void blocking_mutex::unlock(entry how) noexcept {
     mine.leave(how);
 }
 
-bool blocking_mutex::held() const noexcept {
+bool mutex::held() const noexcept {
     const std::lock_guard lock(state_->guard);
     return state_->last().held();
 }
 
-time_point blocking_mutex::deadline() const noexcept {
+time_point mutex::deadline() const noexcept {
     const std::lock_guard lock(state_->guard);
     return state_->last().deadline();
 }
 
-std::chrono::nanoseconds blocking_mutex::remaining() const noexcept {
+std::chrono::nanoseconds mutex::remaining() const noexcept {
     const std::lock_guard lock(state_->guard);
     return state_->last().remaining();
 }
 
-std::uint64_t blocking_mutex::fencing_token() const {
+std::uint64_t mutex::fencing_token() const {
     const std::lock_guard lock(state_->guard);
     if (state_->alone.inside == 0 || state_->leases.empty()) {
         throw std::logic_error("redlock: fencing_token() of a mutex that is not locked, or by a "
@@ -302,14 +299,14 @@ std::uint64_t blocking_mutex::fencing_token() const {
     return state_->leases.front().fencing_token();
 }
 
-std::stop_token blocking_mutex::lost() const {
+std::stop_token mutex::lost() const {
     const std::lock_guard lock(state_->guard);
     state& mine = *state_;
     mine.signal_if_lost();
     if (!mine.stopped) {
         mine.stopped.emplace();
         for (const redlock::lock& one : mine.leases) {
-            loss_listener::listen(one, state_);
+            detail::loss_listener::listen(one, state_);
         }
         if (mine.was_lost) {
             mine.stopped->request_stop();
@@ -318,14 +315,14 @@ std::stop_token blocking_mutex::lost() const {
     return mine.stopped->get_token();
 }
 
-std::optional<release_result> blocking_mutex::last_release() const {
+std::optional<release_result> mutex::last_release() const {
     const std::lock_guard lock(state_->guard);
     return state_->last_release;
 }
 
-diagnostics blocking_mutex::last_attempt() const {
+diagnostics mutex::last_attempt() const {
     const std::lock_guard lock(state_->guard);
     return state_->last_attempt;
 }
 
-}}} // namespace redlock::REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::blocking

@@ -69,7 +69,7 @@ MISTAKES = [
     (
         "a mutex for a shared mutex",
         "redlock::blocking::mutex& one = shared; one.lock();",
-        "invalid initialization|cannot bind",
+        "inaccessible base|private base",
     ),
     ("a copied lock", "redlock::lock other = held;", "deleted"),
     ("a manager without an executor", "redlock::config c; redlock::lock_manager m(c);", "lock_manager"),
