@@ -177,14 +177,14 @@ void engine::raise(claim& attempt, bool anew, time_point now) {
 }
 
 // A mistake of the simulator: a grant for an ended claim counts for the newer attempt.
-void engine::count_for_newer(const claim& ended, const arrival& at, const answer& got) {
+void engine::count_for_newer(const claim& ended, const told& from, const answer& got) {
     const wait_queue* const mine = queue_of(ended);
     const acquire_call* const newer = mine != nullptr ? mine->front() : nullptr;
     claim* const attempt = newer != nullptr ? claims_.find(newer->attempt) : nullptr;
     if (attempt != nullptr && attempt->is_asking()) {
-        sent_command command = at.command;
-        command.epoch = attempt->epoch_of(command.kind);
-        answered(*attempt, {at.master, command, at.sent, at.now}, got);
+        told newer = from;
+        newer.epoch = attempt->epoch_of(from.kind);
+        answered(*attempt, newer, got);
     }
 }
 

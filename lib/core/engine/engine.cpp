@@ -229,57 +229,47 @@ void engine::replied(const arrival& at, const reply* got) {
 
 // --- What claims decide
 
-void engine::answered(claim& owner, const arrival& at, const answer& got) {
-    const command_kind kind = at.command.kind;
-    if (wrong::older_grant_counted && kind == command_kind::acquire && owner.ended()) {
-        count_for_newer(owner, at, got);
+void engine::answered(claim& owner, const told& from, const answer& got) {
+    if (wrong::older_grant_counted && from.kind == command_kind::acquire && owner.ended()) {
+        count_for_newer(owner, from, got);
         return;
     }
-    const master& one = masters_[at.master];
-    const told from{
-        .master = at.master,
-        .kind = kind,
-        .epoch = at.command.epoch,
-        .fit = one.is_fit(),
-        .quarantined = one.link->quarantined(at.now),
-        .counts = kind != command_kind::remove || masters_.is_known_member(at.master)};
-    const steps what = owner.answered(from, got, this->at(at.now));
+    const steps what = owner.answered(from, got, at(from.now));
     if (has(what, steps::counted)) {
-        ++(masters_.counters(at.master).*counts_of(kind))[got.said];
+        ++(masters_.counters(from.master).*counts_of(from.kind))[got.said];
         if (wrong::set_then_pexpire && owner.is_asking() && got.said == vote::granted) {
             const std::string ttl = std::to_string(owner.ttl().count());
             wire_.send(
-                at.master, {"PEXPIRE", owner.key(), ttl}, {.kind = command_kind::ping}, at.now);
+                from.master, {"PEXPIRE", owner.key(), ttl}, {.kind = command_kind::ping}, from.now);
         }
     }
     if (what == steps::counted) {
         return;
     }
-    if (kind == command_kind::remove) {
-        removal_answered(owner, at.master, what, at.now);
+    if (from.kind == command_kind::remove) {
+        removal_answered(owner, from.master, what, from.now);
     } else {
-        decided(owner, what, at.now);
+        decided(owner, what, from.now);
     }
 }
 
 // A command that has to be sent in another variant.
-void engine::again(claim& owner, const arrival& at, bool alone) {
-    const auto& [master, command, sent, now] = at;
-    const command_kind kind = command.kind;
+void engine::again(claim& owner, const told& from, bool alone) {
+    const command_kind kind = from.kind;
     const bool grants = kind != command_kind::raise && kind != command_kind::remove;
-    if (grants && !masters_.takes(master, owner.ttl_of(kind))) {
-        answered(owner, at, {.said = vote::error}); // the limit was lowered since
+    if (grants && !masters_.takes(from.master, owner.ttl_of(kind))) {
+        answered(owner, from, {.said = vote::error}); // the limit was lowered since
         return;
     }
-    if (!owner.may_send(kind, command.epoch, now)) {
+    if (!owner.may_send(kind, from.epoch, from.now)) {
         return;
     }
     if (kind == command_kind::remove) {
-        closing_moved(now); // it continues in another variant
+        closing_moved(from.now); // it continues in another variant
     } else if (kind == command_kind::heal && owner.is_held()) {
-        owner.heals_on(master, rules_.drift);
+        owner.heals_on(from.master, rules_.drift);
     }
-    wire_.repeat(owner, kind, master, alone, now);
+    wire_.repeat(owner, kind, from.master, alone, from.now);
 }
 
 // Where the decisions of a claim become actions, but for those of its removal (releases.cpp).

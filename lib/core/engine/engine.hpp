@@ -168,9 +168,9 @@ private:
         time_point now) override;
 
     // wire_events
-    void answered(claim& owner, const arrival& at, const answer& got) override;
-    void removed(const arrival& at, std::span<const frame::item> locks) override;
-    void again(claim& owner, const arrival& at, bool alone) override;
+    void answered(claim& owner, const told& from, const answer& got) override;
+    void removed(const told& from, std::span<const frame::item> locks) override;
+    void again(claim& owner, const told& from, bool alone) override;
     void voters_changed(const admission_change& change, time_point now) override;
 
     // receiver: of scans and tickets, and of what a waiter asks about the holder
@@ -236,7 +236,7 @@ private:
     void fail(acquire_call& wanted, claim& attempt, std::optional<errc> why, time_point now);
     void roll_back(acquire_call& wanted, claim& attempt, bool last, time_point now);
     void pause_or_finish(acquire_call& wanted, claim& attempt, time_point now);
-    void count_for_newer(const claim& ended, const arrival& at, const answer& got);
+    void count_for_newer(const claim& ended, const told& from, const answer& got);
 
     // slots.cpp: an acquire of slots of a pool, and the status of a pool
     slot_scan& new_scan(

@@ -180,23 +180,19 @@ void engine::send_pending(std::size_t master, time_point now) {
 }
 
 // The most frequent reply, in one pass.
-void engine::removed(const arrival& at, std::span<const frame::item> locks) {
-    const auto latency = ballot::latency_of(at.now - at.sent);
-    const told from{
-        .master = at.master,
-        .kind = command_kind::remove,
-        .counts = masters_.is_known_member(at.master)};
-    const circumstances& here = this->at(at.now);
+void engine::removed(const told& from, std::span<const frame::item> locks) {
+    const auto latency = ballot::latency_of(from.now - from.sent);
+    const circumstances& here = at(from.now);
     std::size_t found = 0;
     for (const frame::item& each : locks) {
         if (claim* const ended = claims_.find(each.claim)) {
-            ended->took(at.master, latency);
+            ended->took(from.master, latency);
             const steps what = ended->removed(from, vote::granted, here);
-            removal_answered(*ended, at.master, what, at.now);
+            removal_answered(*ended, from.master, what, from.now);
             ++found;
         }
     }
-    masters_.counters(at.master).release_votes[vote::granted] += found;
+    masters_.counters(from.master).release_votes[vote::granted] += found;
 }
 
 void engine::removal_answered(claim& ended, std::size_t master, steps what, time_point now) {

@@ -81,6 +81,8 @@ struct told {
     bool fit = true;          // the master may vote, apart from a quarantine
     bool quarantined = false; // by the clock of this client
     bool counts = true;       // the master is a member
+    time_point sent = never;
+    time_point now = never;
 };
 
 } // namespace redlock::core

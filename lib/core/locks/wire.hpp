@@ -29,12 +29,12 @@ namespace redlock::core {
 class wire_events {
 public:
     /// The answer of a master to a command of a claim. `unreachable`: its connection broke before.
-    virtual void answered(claim& owner, const arrival& at, const answer& got) = 0;
+    virtual void answered(claim& owner, const told& from, const answer& got) = 0;
     /// The master has removed the keys of all these locks of one call.
-    virtual void removed(const arrival& at, std::span<const frame::item> locks) = 0;
+    virtual void removed(const told& from, std::span<const frame::item> locks) = 0;
     /// The reply decides nothing yet: the command must be repeated in another variant. `alone`: in
     /// a call of its own, because one for several locks was refused.
-    virtual void again(claim& owner, const arrival& at, bool alone) = 0;
+    virtual void again(claim& owner, const told& from, bool alone) = 0;
     /// A reply has changed which masters may vote.
     virtual void voters_changed(const admission_change& change, time_point now) = 0;
 
@@ -147,9 +147,10 @@ private:
         const answer& got,
         std::string_view error);
     void frame_dropped(const arrival& at);
-    void claim_replied(claim& owner, const arrival& at, const answer& read, std::string_view error);
-    void dropped(claim& owner, const arrival& at);
-    void unreachable(claim& owner, const arrival& at);
+    told told_by(const arrival& at) const;
+    void claim_replied(claim& owner, const told& from, const answer& read, std::string_view error);
+    void dropped(claim& owner, const told& from);
+    void unreachable(claim& owner, const told& from);
     void note_server(const arrival& at, const reply& answered, const answer& got);
     void note_published(const arrival& at, const frame::item& each, std::uint64_t listening);
     void introduce_again(std::size_t master, time_point now);

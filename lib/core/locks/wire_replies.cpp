@@ -41,9 +41,9 @@ std::string explain(const claim& owner, const answer& got, std::string_view erro
                                          : text_of_error(owner, error);
 }
 
-// Of one lock in a call for several.
-sent_command command_of(command_kind kind, const frame::item& one) noexcept {
-    return {.kind = kind, .epoch = one.epoch, .subject = one.claim};
+// An attempt to acquire a lock, or a part of one.
+bool asks(command_kind kind) noexcept {
+    return kind == command_kind::acquire || kind == command_kind::raise;
 }
 
 // Lock `n` of a call, in a set of its locks (`receiver::granted`).
@@ -66,75 +66,90 @@ void wire::replied(const arrival& at, const reply* got) {
         const answer meaning = read_answer(at.command.kind, *got, at.command.how);
         note_server(at, *got, meaning);
         if (owner != nullptr) {
-            claim_replied(*owner, at, meaning, got->error());
+            claim_replied(*owner, told_by(at), meaning, got->error());
         }
     } else if (owner != nullptr) {
-        dropped(*owner, at);
+        dropped(*owner, told_by(at));
     }
+}
+
+// Of a call for several locks, `epoch` is that of each lock.
+told wire::told_by(const arrival& at) const {
+    const master& one = masters_[at.master];
+    const command_kind kind = at.command.kind;
+    return {
+        .master = at.master,
+        .kind = kind,
+        .epoch = at.command.epoch,
+        .fit = one.is_fit(),
+        .quarantined = one.link->quarantined(at.now),
+        .counts = kind != command_kind::remove || masters_.is_known_member(at.master),
+        .sent = at.sent,
+        .now = at.now};
 }
 
 // `error`: the server's, or empty.
 void wire::claim_replied(
-    claim& owner, const arrival& at, const answer& read, std::string_view error) {
+    claim& owner, const told& from, const answer& read, std::string_view error) {
     answer got = read;
-    const command_kind kind = at.command.kind;
+    const command_kind kind = from.kind;
     if (kind != command_kind::remove && got.said == vote::granted
-        && !masters_[at.master].is_fit()) { // it became ineligible while the command was in flight
+        && !from.fit) { // it became ineligible while the command was in flight
         got = {.said = vote::error};
-        error = masters_[at.master].link->judgement().text;
+        error = masters_[from.master].link->judgement().text;
     } else if (
         kind == command_kind::acquire && got.said == vote::granted && owner.fencing()
         && got.counter == 0) { // no guarded script replies like this
         got.said = vote::error;
     }
-    if (at.command.asks() && owner.ended()) { // its removal follows this command
+    if (asks(kind) && owner.ended()) { // its removal follows this command
         if (wrong::older_grant_counted && kind == command_kind::acquire
             && got.said == vote::granted) {
-            events_.answered(owner, at, got);
+            events_.answered(owner, from, got);
         }
         return;
     }
     if (got.use_eval) {
-        events_.again(owner, at, got.for_one);
+        events_.again(owner, from, got.for_one);
         return;
     }
     if (got.said == vote::error || got.late) {
-        owner.votes.note(at.master, explain(owner, got, error));
+        owner.votes.note(from.master, explain(owner, got, error));
     }
-    const auto took = at.now - at.sent;
-    owner.votes.of[at.master].latency = ballot::latency_of(took);
+    const auto took = from.now - from.sent;
+    owner.votes.of[from.master].latency = ballot::latency_of(took);
     if (!owner.is_ending()) { // removals, which are as many, have the same latency
-        detail::histogram_access::add(masters_.counters(at.master).latency, took);
+        detail::histogram_access::add(masters_.counters(from.master).latency, took);
     }
     if (wrong::late_rollback_to_non_voters && got.healed && owner.is_held()) {
-        send(at.master, {"DEL", owner.key()}, {.kind = command_kind::ping}, at.now);
+        send(from.master, {"DEL", owner.key()}, {.kind = command_kind::ping}, from.now);
     }
-    events_.answered(owner, at, got);
+    events_.answered(owner, from, got);
 }
 
 // The connection broke before the reply. The server may have a command that sets the key in a
 // buffer, and read it after those of the next connection.
-void wire::dropped(claim& owner, const arrival& at) {
-    const command_kind kind = at.command.kind;
+void wire::dropped(claim& owner, const told& from) {
+    const command_kind kind = from.kind;
     if (kind == command_kind::acquire || kind == command_kind::heal) {
         const time_point by = owner.executed_by(kind);
         const bool limited = rules_.guarded() && !owner.sets_natively();
         owner.note_stray(
-            at.master,
+            from.master,
             kind,
-            limited ? later(by, masters_[at.master].link->clock_error(by)) : owner.expires_at());
+            limited ? later(by, masters_[from.master].link->clock_error(by)) : owner.expires_at());
     }
-    unreachable(owner, at);
+    unreachable(owner, from);
 }
 
-void wire::unreachable(claim& owner, const arrival& at) {
-    if (at.command.asks()) {
+void wire::unreachable(claim& owner, const told& from) {
+    if (asks(from.kind)) {
         if (owner.ended()) {
             return;
         }
-        owner.votes.note(at.master, masters_[at.master].link->why_down());
+        owner.votes.note(from.master, masters_[from.master].link->why_down());
     }
-    events_.answered(owner, at, {.said = vote::unreachable});
+    events_.answered(owner, from, {.said = vote::unreachable});
 }
 
 // --- What a reply shows of its server
@@ -230,19 +245,17 @@ void wire::removed(const arrival& at, const frame& what) {
     for (const frame::item& each : what.items) {
         note_published(at, each, 0);
     }
-    events_.removed(at, what.items);
+    events_.removed(told_by(at), what.items);
 }
 
 void wire::each_replied(const arrival& at, const frame& what, frame_answers& all) {
     const bool extends = rules_.guarded() && at.command.kind == command_kind::extend;
-    sent_command of_lock{.kind = at.command.kind};
-    const arrival one{at.master, of_lock, at.sent, at.now};
+    told from = told_by(at);
     for (const frame::item& each : what.items) {
-        of_lock.epoch = each.epoch;
-        of_lock.subject = each.claim;
+        from.epoch = each.epoch;
         claim* const owner = claims_.find(each.claim);
         answer got = all.next();
-        if (extends && (all.forgot() || masters_[at.master].link->quarantined(at.now))) {
+        if (extends && (all.forgot() || from.quarantined)) {
             if (!wrong::unvouched_extends && got.said == vote::granted && owner != nullptr
                 && owner->votes.of[at.master].unvouched) {
                 got = {.said = vote::quarantined, .forgot = true}; // its SET has no certificate
@@ -252,7 +265,7 @@ void wire::each_replied(const arrival& at, const frame& what, frame_answers& all
         }
         if (all.executed()) {
             if (got.forgot || got.unpublished) {
-                note_server(one, {}, got);
+                note_server(at, {}, got);
             } else if (got.said == vote::granted) {
                 note_published(at, each, got.counter);
             }
@@ -261,7 +274,7 @@ void wire::each_replied(const arrival& at, const frame& what, frame_answers& all
             }
         }
         if (owner != nullptr) {
-            claim_replied(*owner, one, got, all.error());
+            claim_replied(*owner, from, got, all.error());
         }
     }
 }
@@ -300,8 +313,7 @@ void wire::sets_replied(
     const bool grants = got.said == vote::granted;
     const auto took = at.now - at.sent;
     const auto latency = ballot::latency_of(took);
-    sent_command of_lock{.kind = at.command.kind};
-    const arrival one{at.master, of_lock, at.sent, at.now};
+    told from = told_by(at);
     while (locks != 0) {
         const frame::item& each = *(what.items.end() - std::bit_width(locks));
         locks &= ~std::bit_floor(locks);
@@ -310,16 +322,15 @@ void wire::sets_replied(
             continue;
         }
         ballot& theirs = owner->votes.of[at.master];
-        of_lock.epoch = each.epoch;
-        of_lock.subject = each.claim;
-        if (!grants || owner->ended() || !masters_[at.master].is_fit()) {
+        from.epoch = each.epoch;
+        if (!grants || owner->ended() || !from.fit) {
             theirs.unvouched = theirs.unvouched && !grants;
-            claim_replied(*owner, one, got, error);
+            claim_replied(*owner, from, got, error);
         } else { // the most frequent reply: what `claim_replied` does then
             theirs.unvouched = false;
             theirs.latency = latency;
             detail::histogram_access::add(masters_.counters(at.master).latency, took);
-            events_.answered(*owner, one, got);
+            events_.answered(*owner, from, got);
         }
     }
 }
@@ -344,11 +355,12 @@ void wire::frame_dropped(const arrival& at) {
     const std::size_t replied =
         what.native ? what.items.size() + certificate - at.command.replies : 0;
     const std::uint64_t granted = masters_[at.master].link->take_granted();
+    told from = told_by(at);
     for (std::size_t n = 0; n < what.items.size(); ++n) {
+        from.epoch = what.items[n].epoch;
         claim* const owner = claims_.find(what.items[n].claim);
         if (owner != nullptr && (n >= replied || (granted & place_of(what, n)) != 0)) {
-            const sent_command command = command_of(at.command.kind, what.items[n]);
-            dropped(*owner, {at.master, command, at.sent, at.now});
+            dropped(*owner, from);
         }
     }
     frames_.done(what);
@@ -358,12 +370,12 @@ void wire::drop_unsent(std::size_t master, time_point now) {
     const bool up = masters_[master].link->up();
     for (const frames::unsent& one : frames_.drop(master, up)) {
         claim* const owner = claims_.find(one.item.claim);
-        const sent_command command = command_of(one.kind, one.item);
-        const arrival at{.master = master, .command = command, .now = now};
+        const sent_command command{.kind = one.kind, .epoch = one.item.epoch};
+        const told from = told_by({.master = master, .command = command, .now = now});
         if (owner != nullptr && up && !owner->ended()) {
-            events_.answered(*owner, at, {.said = masters_[master].otherwise});
+            events_.answered(*owner, from, {.said = masters_[master].otherwise});
         } else if (owner != nullptr && !up) {
-            unreachable(*owner, at);
+            unreachable(*owner, from);
         }
     }
 }

@@ -50,10 +50,6 @@ struct sent_command {
     receiver* to = nullptr;   // null: the connection itself
     any_handle subject = {};  // what it is to the receiver
 
-    /// An attempt to acquire a lock, or a part of one.
-    bool asks() const noexcept {
-        return kind == command_kind::acquire || kind == command_kind::raise;
-    }
     /// A native call for several locks: each has a reply of its own.
     bool sets_each() const noexcept { return in_frame && how == command_variant::native; }
 };
