@@ -39,8 +39,9 @@ struct site {
         one.wake.due = due;
         return one;
     }
-    wait_view view() const {
-        return {rules, now, round_trip, arbiter, notified, true, held_until, rules.quorum()};
+    wait_view view() {
+        return {
+            rules, now, round_trip, arbiter, notified, true, held_until, rules.quorum(), random};
     }
 
     time_point hear(std::size_t master, std::string_view release, bool granted = false) {
@@ -50,7 +51,7 @@ struct site {
         return queue.released(name, since, others_until, view());
     }
     std::optional<time_point> fail(bool full, std::size_t granted, const ballots& votes) {
-        return queue.failed(full, granted, votes, view(), random);
+        return queue.failed(full, granted, votes, view());
     }
 
     /// The smallest and the largest of what is drawn.
@@ -214,9 +215,7 @@ TEST_CASE("wait queue: a pause ends in time for a last attempt, and for a poll")
     site it;
     acquire_call& one = it.add();
     it.queue.polls.asked_all(it.now);
-    const auto pause = [&](time_point until) {
-        return it.queue.pause(until, it.view(), it.random);
-    };
+    const auto pause = [&](time_point until) { return it.queue.pause(until, it.view()); };
     CHECK(pause(it.now + 1s) == it.now + 1s);
     CHECK(one.stage == phase::paused);
     one.intent = 7; // which must be renewed
@@ -253,7 +252,7 @@ TEST_CASE(
     site it;
     it.add();
     const auto delay = [&](bool missed) {
-        return it.queue.refused(missed, held_for({3s, 1s, 2s}), it.view(), it.random) - it.now;
+        return it.queue.refused(missed, held_for({3s, 1s, 2s}), it.view()) - it.now;
     };
     CHECK(delay(true) <= 10ms);
     CHECK(delay(false) > 1s);
@@ -263,7 +262,7 @@ TEST_CASE(
 TEST_CASE("wait queue: after an outage the waiters for its end try, not all at once") {
     site it;
     acquire_call& one = it.paused(it.now + 1h);
-    const auto soon = [&] { return it.queue.outage_over(it.view(), it.random); };
+    const auto soon = [&] { return it.queue.outage_over(it.view()); };
     CHECK(soon() == forever);
     one.outcome = errc::no_quorum;
     const auto [low, high] = it.range(soon);
@@ -455,7 +454,7 @@ TEST_CASE(
     site it;
     it.add();
     const auto asks = [&](std::chrono::milliseconds left) {
-        return it.queue.ticket_by(left, it.view(), it.random);
+        return it.queue.ticket_by(left, it.view());
     };
     it.queue.ticket.ask(2);
     it.queue.ticket.answered(false, it.now);

@@ -137,7 +137,7 @@ next_step engine::wait_with_ticket(acquire_call& front, const answer& got, time_
             ask_holder(command_kind::get, front, mine.ticket.queue_master, now);
         }
         watch(mine, now);
-        pause(front, mine.ticket_by(left, view_of(mine, now), random_), now);
+        pause(front, mine.ticket_by(left, view_of(mine, now)), now);
     }
     return next;
 }

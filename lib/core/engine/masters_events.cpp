@@ -61,7 +61,7 @@ void engine::voters_changed(const admission_change& change, time_point now) {
         outage_reported_ = false;
         for_each_front([&](acquire_call& front) {
             wait_queue& mine = *front.queue;
-            wake(mine, mine.outage_over(view_of(mine, now), random_));
+            wake(mine, mine.outage_over(view_of(mine, now)));
         });
     }
 }
@@ -180,7 +180,7 @@ void engine::notifications_changed(time_point now) {
     if (masters_.lost_notifications()) {
         for_each_front([&](acquire_call& front) {
             wait_queue& mine = *front.queue;
-            wake(mine, mine.poll_soon(view_of(mine, now), random_));
+            wake(mine, mine.poll_soon(view_of(mine, now)));
         });
     }
 }

@@ -89,7 +89,7 @@ next_step engine::no_slot(acquire_call& front, time_point now) {
         }
         watch(mine, now);
     }
-    pause(front, mine.no_slot(view_of(mine, now), random_), now);
+    pause(front, mine.no_slot(view_of(mine, now)), now);
     return next_step::wait;
 }
 

@@ -23,7 +23,8 @@ wait_view engine::view_of(const wait_queue& waiters, time_point now) {
         .notified = masters_.notified_by_quorum(),
         .ready = masters_.ready(),
         .held_until = holder != nullptr ? std::optional(holder->acts_until()) : std::nullopt,
-        .majority = masters_.majority()};
+        .majority = masters_.majority(),
+        .random = random_};
 }
 
 // The lease of this process that a queue waits for, or null. A lost lease counts until its holder
@@ -146,7 +147,7 @@ void engine::pause(acquire_call& front, time_point until, time_point now) {
         front.search->stop();
     }
     wait_queue& mine = *front.queue;
-    timers_.set(front.wake, mine.pause(until, view_of(mine, now), random_));
+    timers_.set(front.wake, mine.pause(until, view_of(mine, now)));
 }
 
 // --- After an attempt ----------------------------------------------------------------------------
@@ -169,7 +170,7 @@ time_point engine::retry_at(acquire_call& front, const claim& attempt, time_poin
     }
     const bool full = attempt.asked_all();
     const std::optional<time_point> due =
-        mine.failed(full, attempt.granted(), attempt.votes, view_of(mine, now), random_);
+        mine.failed(full, attempt.granted(), attempt.votes, view_of(mine, now));
     if (due) {
         if (front.splits > 0) {
             watch(mine, now); // a process that releases the lock yields to subscribers only
@@ -180,7 +181,7 @@ time_point engine::retry_at(acquire_call& front, const claim& attempt, time_poin
     if (!missed && attempt.sets_natively()) {
         ask_holder(command_kind::pttl, front, refuser, now);
     }
-    return mine.refused(missed, attempt.votes, view_of(mine, now), random_);
+    return mine.refused(missed, attempt.votes, view_of(mine, now));
 }
 
 // Returns true if a notification may have been missed.
@@ -223,7 +224,7 @@ void engine::holder_told(acquire_call* wanted, const arrival& at, const reply* a
     }
     const auto left = read_lease_left(*answered);
     const auto due =
-        left ? wanted->queue->told_left(at.master, *left, view_of(*wanted->queue, at.now), random_)
+        left ? wanted->queue->told_left(at.master, *left, view_of(*wanted->queue, at.now))
              : std::nullopt;
     if (due && !wanted->hurried) { // a release may be newer than this reply
         pause(*wanted, *due, at.now);

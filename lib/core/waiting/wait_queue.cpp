@@ -115,8 +115,8 @@ void wait_queue::time_out(acquire_call& one, const ballots* outage, bool held_he
 
 // --- Attempts of the front
 
-std::optional<time_point> wait_queue::failed(
-    bool full, std::size_t granted, const ballots& votes, const wait_view& at, jitter& random) {
+std::optional<time_point>
+wait_queue::failed(bool full, std::size_t granted, const ballots& votes, const wait_view& at) {
     acquire_call& front = *front_;
     if (full) {
         found(front.outcome, votes);
@@ -130,7 +130,7 @@ std::optional<time_point> wait_queue::failed(
     const auto floor = at.retry_floor();
     const time_point yields = std::exchange(yields_until, never); // it has asked since its release
     if (front.outcome != errc::contended) {
-        return later(at.now, front.delay.next(floor, at.rules.retry_delay_max, random));
+        return later(at.now, at.next(front.delay));
     }
     if (take_notified()) {
         front.ask_arbiter = true;
@@ -143,7 +143,7 @@ std::optional<time_point> wait_queue::failed(
         // Split: the waiters with the fewest votes wait the longest. If it stays split, an owner
         // holds only a majority, for example since another master has returned.
         const auto missing = static_cast<std::int64_t>(at.majority - granted);
-        const auto once = random.between(missing * floor, (missing + 1) * floor);
+        const auto once = at.random.between(missing * floor, (missing + 1) * floor);
         const std::chrono::nanoseconds longest = at.rules.retry_delay_max;
         const auto delay = std::max(once, std::min(once * (1 << front.splits), longest));
         front.splits = std::min(front.splits + 1, splits_max);
@@ -152,42 +152,39 @@ std::optional<time_point> wait_queue::failed(
     return std::nullopt;
 }
 
-time_point
-wait_queue::refused(bool missed, const ballots& votes, const wait_view& at, jitter& random) {
+time_point wait_queue::refused(bool missed, const ballots& votes, const wait_view& at) {
     acquire_call& front = *front_;
     front.splits = 0;
-    const auto floor = at.retry_floor();
     if (missed) {
-        return later(at.now, random.between(floor, 2 * floor));
+        return later(at.now, at.random.between(at.retry_floor(), 2 * at.retry_floor()));
     }
     // For a pool this would be the lease of one slot only.
     const auto left = pool ? lease_unknown : shortest_left(votes, true);
-    const auto delay = front.delay.next(floor, at.rules.retry_delay_max, random);
+    const auto delay = at.next(front.delay);
     return later(at.now, left != lease_unknown && at.notified ? left + delay : delay);
 }
 
-std::optional<time_point> wait_queue::told_left(
-    std::size_t master, std::chrono::milliseconds left, const wait_view& at, jitter& random) {
+std::optional<time_point>
+wait_queue::told_left(std::size_t master, std::chrono::milliseconds left, const wait_view& at) {
     if (master < front_->last.of.size() && left.count() != 0) {
         front_->last.set_left(master, left);
     }
     if (left.count() != 0 && !at.notified) {
         return std::nullopt;
     }
-    const auto floor = at.retry_floor();
-    return later(at.now, left + random.between(floor, 2 * floor));
+    return later(at.now, left + at.random.between(at.retry_floor(), 2 * at.retry_floor()));
 }
 
-time_point wait_queue::no_slot(const wait_view& at, jitter& random) noexcept {
+time_point wait_queue::no_slot(const wait_view& at) noexcept {
     acquire_call& front = *front_;
     const bool taken = front.outcome == errc::contended;
     const auto left = taken ? shortest_left(front.last, false) : lease_unknown;
     front.ask_arbiter = front.ask_arbiter || taken; // others want the same slot
-    const auto delay = front.delay.next(at.retry_floor(), at.rules.retry_delay_max, random);
+    const auto delay = at.next(front.delay);
     return later(at.now, left != lease_unknown && at.notified ? left + delay : delay);
 }
 
-time_point wait_queue::pause(time_point until, const wait_view& at, jitter& random) noexcept {
+time_point wait_queue::pause(time_point until, const wait_view& at) noexcept {
     acquire_call& front = *front_;
     front.stage = acquire_call::phase::paused;
     front.hurried = false;
@@ -200,7 +197,7 @@ time_point wait_queue::pause(time_point until, const wait_view& at, jitter& rand
         return front.wait_until;
     }
     const time_point keep_by = ticket.keep_by(at.rules, later(at.now, at.retry_floor()));
-    const time_point poll = wrong::sleeps_while_free ? forever : poll_by(at, random);
+    const time_point poll = wrong::sleeps_while_free ? forever : poll_by(at);
     const time_point announce =
         front.intent == 0 ? forever : later(at.now, at.rules.ticket_lease() / 2);
     return std::min({until, last_chance, keep_by, poll, announce});
@@ -209,7 +206,7 @@ time_point wait_queue::pause(time_point until, const wait_view& at, jitter& rand
 // When the front retries without a notification, even if a lease of this process has the lock:
 // another process may have released that lease by its token. A ticket of the fair queue is renewed
 // more often.
-time_point wait_queue::poll_by(const wait_view& at, jitter& random) const noexcept {
+time_point wait_queue::poll_by(const wait_view& at) const noexcept {
     if (wrong::own_lease_trusted && at.held_until) {
         return forever;
     }
@@ -218,7 +215,7 @@ time_point wait_queue::poll_by(const wait_view& at, jitter& random) const noexce
     }
     const bool one_first = front_->ask_arbiter && front_->intent == 0 && at.arbiter != nobody;
     return std::max(
-        later(at.now, at.retry_floor()), polls.next(at.rules.poll_limit, one_first, random));
+        later(at.now, at.retry_floor()), polls.next(at.rules.poll_limit, one_first, at.random));
 }
 
 next_step wait_queue::due(const wait_view& at) const noexcept {
@@ -226,20 +223,20 @@ next_step wait_queue::due(const wait_view& at) const noexcept {
     return has_outcome && at.now >= front_->wait_until ? next_step::time_out : next_step::ask;
 }
 
-time_point wait_queue::poll_soon(const wait_view& at, jitter& random) noexcept {
+time_point wait_queue::poll_soon(const wait_view& at) noexcept {
     if (front_->stage != acquire_call::phase::paused || !watched) {
         return forever;
     }
-    const auto soon = front_->delay.next(at.retry_floor(), at.rules.retry_delay_max, random);
+    const auto soon = at.next(front_->delay);
     return std::min(front_->wake.due, later(at.now, soon));
 }
 
 // Spread over a moment, so that the waiters of all processes do not collide.
-time_point wait_queue::outage_over(const wait_view& at, jitter& random) const noexcept {
+time_point wait_queue::outage_over(const wait_view& at) const noexcept {
     if (front_->stage != acquire_call::phase::paused || front_->outcome != errc::no_quorum) {
         return forever;
     }
-    const auto soon = random.between({}, at.rules.retry_delay_min);
+    const auto soon = at.random.between({}, at.rules.retry_delay_min);
     return std::min(front_->wake.due, later(at.now, soon));
 }
 
@@ -272,12 +269,10 @@ wait_queue::must_wait(std::uint64_t before, std::chrono::milliseconds left, cons
     return next_step::wait;
 }
 
-time_point wait_queue::ticket_by(
-    std::chrono::milliseconds left, const wait_view& at, jitter& random) noexcept {
-    const auto floor = at.retry_floor();
-    time_point due = ticket.keep_by(at.rules, later(at.now, floor));
+time_point wait_queue::ticket_by(std::chrono::milliseconds left, const wait_view& at) noexcept {
+    time_point due = ticket.keep_by(at.rules, later(at.now, at.retry_floor()));
     if (!at.notified) {
-        const auto delay = front_->delay.next(floor, at.rules.retry_delay_max, random);
+        const auto delay = at.next(front_->delay);
         due = std::min(due, later(at.now, delay));
     }
     // `left`: the remaining lease of the lock on that master, or of the first ticket.

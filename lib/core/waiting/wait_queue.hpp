@@ -96,10 +96,15 @@ struct wait_view {
     bool ready;                           // a majority may vote
     std::optional<time_point> held_until; // by a lease of this process, if any
     std::size_t majority;                 // the number of votes that is needed
+    jitter& random;
 
     /// Minimum pause between two attempts.
     std::chrono::nanoseconds retry_floor() const noexcept {
         return std::max<std::chrono::nanoseconds>(rules.retry_delay_min, round_trip);
+    }
+    /// The next pause after a failure.
+    std::chrono::nanoseconds next(backoff& delay) const noexcept {
+        return delay.next(retry_floor(), rules.retry_delay_max, random);
     }
 };
 
@@ -167,23 +172,23 @@ public:
     /// Handles a failed attempt of the front. `full`: it asked all masters. Returns when the front
     /// retries; empty if it must subscribe first, then call `refused`.
     std::optional<time_point>
-    failed(bool full, std::size_t granted, const ballots& votes, const wait_view&, jitter&);
+    failed(bool full, std::size_t granted, const ballots& votes, const wait_view&);
     /// The lock is held. `missed`: a release may have been published before the subscription.
-    time_point refused(bool missed, const ballots& votes, const wait_view&, jitter&);
+    time_point refused(bool missed, const ballots& votes, const wait_view&);
     /// Handles the reply to PTTL after a refused SET. `left` 0: the lock is free there. Returns the
     /// new time of the retry; empty: unchanged.
     std::optional<time_point>
-    told_left(std::size_t master, std::chrono::milliseconds left, const wait_view&, jitter&);
+    told_left(std::size_t master, std::chrono::milliseconds left, const wait_view&);
     /// Pauses the front. Returns when it wakes: at `until`, or earlier to poll.
-    time_point pause(time_point until, const wait_view&, jitter&) noexcept;
+    time_point pause(time_point until, const wait_view&) noexcept;
     /// The pause of the front has ended: it retries, or its wait ends.
     next_step due(const wait_view&) const noexcept;
     /// No majority publishes releases any more: when the front polls, if it relied on them.
-    time_point poll_soon(const wait_view&, jitter&) noexcept;
+    time_point poll_soon(const wait_view&) noexcept;
     /// A majority is admitted again: when the front retries, if it waited for that.
-    time_point outage_over(const wait_view&, jitter&) const noexcept;
+    time_point outage_over(const wait_view&) const noexcept;
     /// A search of the pool found no slot. Returns when the front searches again.
-    time_point no_slot(const wait_view&, jitter&) noexcept;
+    time_point no_slot(const wait_view&) noexcept;
     /// \}
 
     /// \name Releases. Each returns when to wake the front; `forever`: do not change its timer.
@@ -209,7 +214,7 @@ public:
     /// Decides the next step while it is not this queue's turn: `before` others come first, or the
     /// lock is held for `left`. `wait`: subscribe, then pause until `ticket_by`.
     next_step must_wait(std::uint64_t before, std::chrono::milliseconds left, const wait_view&);
-    time_point ticket_by(std::chrono::milliseconds left, const wait_view&, jitter&) noexcept;
+    time_point ticket_by(std::chrono::milliseconds left, const wait_view&) noexcept;
     /// \}
 
     void reset();
@@ -227,7 +232,7 @@ private:
     };
 
     static bool others_are_next(time_point handed_since, const wait_view&) noexcept;
-    time_point poll_by(const wait_view&, jitter&) const noexcept;
+    time_point poll_by(const wait_view&) const noexcept;
 
     acquire_call* front_ = nullptr;
     acquire_call* back_ = nullptr;
