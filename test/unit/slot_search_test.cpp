@@ -8,12 +8,34 @@ namespace slot_search_test { namespace {
 using namespace redlock::core;
 using redlock::vote;
 
+reply text(std::string_view value) {
+    reply out;
+    out.type = reply_type::string;
+    out.text = value;
+    return out;
+}
+
+reply number(std::int64_t value) {
+    reply out;
+    out.type = reply_type::integer;
+    out.integer = value;
+    return out;
+}
+
+reply array(const std::vector<reply>& elements) {
+    reply out;
+    out.type = reply_type::array;
+    out.integer = static_cast<std::int64_t>(elements.size());
+    out.elements = elements;
+    return out;
+}
+
 // On the one master that there is, these are free.
-slot_tally free_are(std::string_view slots) {
-    slot_tally found;
-    found.reset(1, 1, static_cast<std::uint32_t>(slots.size()));
-    found.asked(0, 1);
-    found.told(0, 0, slots);
+slot_scan free_are(std::string_view slots) {
+    slot_scan found;
+    found.begin(1, 1, static_cast<std::uint32_t>(slots.size()), 1, false);
+    found.asked(0);
+    found.answered(0, 0, false, array({text(slots), number(-1)}), 1s);
     return found;
 }
 
@@ -32,7 +54,7 @@ TEST_CASE("slot search: what was free is forgotten in a pause, and passed on wit
     CHECK(!next.has_next());
 }
 
-std::vector<std::uint32_t> chosen(const slot_tally& found, std::size_t most) {
+std::vector<std::uint32_t> chosen(const slot_scan& found, std::size_t most) {
     jitter random(7);
     std::vector<std::uint32_t> out{99};
     found.choose(most, random, out);
@@ -40,23 +62,27 @@ std::vector<std::uint32_t> chosen(const slot_tally& found, std::size_t most) {
 }
 
 TEST_CASE("a scan that found nothing waits for all outstanding replies") {
-    slot_tally found;
-    found.reset(3, 2, 600);
+    slot_scan found;
+    found.begin(3, 2, 600, 1, false);
     for (std::size_t i = 0; i < 3; ++i) {
-        found.asked(i, 2);
+        found.asked(i);
     }
     const std::string none(512, '0');
     const std::string rest(88, '0');
+    const auto told = [&](std::size_t master, unsigned command) {
+        const std::string& held = command == 0 ? none : rest;
+        found.answered(master, command, false, array({text(held), number(-1)}), 1s);
+    };
     for (std::size_t i = 0; i < 2; ++i) {
-        found.told(i, 0, none);
+        told(i, 0);
         CHECK(found.complete() == i);
-        found.told(i, 512, rest);
+        told(i, 1);
     }
     CHECK(found.complete() == 2);
     CHECK(!found.decided());
-    CHECK(found.owes(2));
-    found.told(2, 0, none);
-    found.failed(2);
+    told(2, 0);
+    CHECK(!found.decided());
+    found.dropped(2, "reset");
     CHECK(found.decided());
     CHECK(found.complete() == 2); // half a reply does not count
     CHECK(chosen(found, 9).empty());
@@ -88,28 +114,6 @@ TEST_CASE("slot search: after eight refusals it is over, whatever scans came bet
     CHECK(left() == 8);
 }
 
-reply text(std::string_view value) {
-    reply out;
-    out.type = reply_type::string;
-    out.text = value;
-    return out;
-}
-
-reply number(std::int64_t value) {
-    reply out;
-    out.type = reply_type::integer;
-    out.integer = value;
-    return out;
-}
-
-reply array(const std::vector<reply>& elements) {
-    reply out;
-    out.type = reply_type::array;
-    out.integer = static_cast<std::int64_t>(elements.size());
-    out.elements = elements;
-    return out;
-}
-
 TEST_CASE("a scan asks for 512 slots at a time, and is decided when a majority has enough") {
     slot_scan scan;
     scan.begin(3, 2, 600, 1, false);
@@ -118,7 +122,7 @@ TEST_CASE("a scan asks for 512 slots at a time, and is decided when a majority h
     CHECK(slot_scan::first_of(1) == 512);
     CHECK(scan.count_of(1) == 88);
     for (const std::size_t master : {0U, 1U, 2U}) {
-        scan.found.asked(master, 2);
+        scan.asked(master);
     }
     const std::string held(512, '0');
     const std::string last = std::string(87, '0') + '1';
@@ -128,7 +132,7 @@ TEST_CASE("a scan asks for 512 slots at a time, and is decided when a majority h
         scan.answered(master, 1, false, array({text(last), number(300)}), 1s);
     }
     CHECK(scan.decided());
-    CHECK(scan.found.found() == 1);
+    CHECK(scan.found() == 1);
     CHECK(scan.votes.left(0) == 300ms); // the earliest end of a lease
 
     scan.explain();
@@ -141,7 +145,7 @@ TEST_CASE("a reply of another size or with an impossible lease is not believed")
     slot_scan scan;
     scan.begin(3, 2, 4, 1, false);
     for (const std::size_t master : {0U, 1U, 2U}) {
-        scan.found.asked(master, 1);
+        scan.asked(master);
     }
     scan.answered(0, 0, false, array({text("111"), number(1)}), 1s);
     CHECK(scan.votes.of[0].said == vote::error);
@@ -152,14 +156,14 @@ TEST_CASE("a reply of another size or with an impossible lease is not believed")
     CHECK(scan.votes.of[2].said == vote::unreachable);
     CHECK(scan.votes.text(2) == "reset");
     CHECK(scan.decided());
-    CHECK(scan.found.complete() == 1);
+    CHECK(scan.complete() == 1);
 }
 
 TEST_CASE("the status of a pool has the owner that a majority has") {
     slot_scan scan;
     scan.begin(3, 2, 2, 2, true);
     for (const std::size_t master : {0U, 1U, 2U}) {
-        scan.found.asked(master, 1);
+        scan.asked(master);
     }
     const reply nil;
     scan.answered(0, 0, true, array({text("a"), nil}), 1s);

@@ -41,7 +41,7 @@ void engine::start_scan(acquire_call& wanted, time_point now) {
             asking.not_asked(i, masters_[i].admitted ? vote::pending : masters_[i].otherwise);
         }
     }
-    if (asking.found.over()) { // nothing was sent
+    if (asking.over()) { // nothing was sent
         slots_found(wanted, asking, now);
     } else {
         const time_point impatient = wanted.wait_until > wanted.began ? wanted.wait_until : forever;
@@ -58,13 +58,12 @@ void engine::end_scan(acquire_call& wanted) {
 
 // Ends a scan: starts an attempt on a free slot, or ends this search.
 void engine::slots_found(acquire_call& wanted, slot_scan& asking, time_point now) {
-    const slot_tally& found = asking.found;
-    if (wanted.search->scanned(found, random_)) {
+    if (wanted.search->scanned(asking, random_)) {
         end_scan(wanted);
         try_it(wanted, now);
         return;
     }
-    wanted.outcome = found.complete() >= masters_.majority() ? errc::contended : errc::no_quorum;
+    wanted.outcome = asking.complete() >= masters_.majority() ? errc::contended : errc::no_quorum;
     if (masters_.ready()) {
         asking.explain();
     }
@@ -133,7 +132,7 @@ void engine::query_slots(
     slot_scan& asking = new_scan(key, slots, slots, true);
     asking.cookie = cookie;
     ask_masters(asking, now);
-    if (asking.found.over()) {
+    if (asking.over()) {
         report_pool(asking);
     } else {
         timers_.set(asking.wake, later(now, rules_.master_timeout));
@@ -153,7 +152,7 @@ void engine::ask_masters(slot_scan& asking, time_point now) {
             continue;
         }
         const bool certifies = asking.wants_owners() && rules_.guarded();
-        asking.found.asked(i, asking.commands() + (certifies ? 1 : 0));
+        asking.asked(i, certifies);
         for (unsigned command = 0; command < asking.commands(); ++command) {
             send_scan(asking, i, command, now);
         }

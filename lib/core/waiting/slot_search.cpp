@@ -6,53 +6,6 @@
 
 namespace redlock::core {
 
-void slot_tally::reset(
-    std::size_t masters, std::size_t quorum, std::uint32_t slots, std::uint32_t wanted) {
-    quorum_ = quorum;
-    wanted_ = wanted;
-    masters_.assign(masters, part{});
-    free_.assign(slots, 0);
-}
-
-void slot_tally::told(std::size_t master, std::uint32_t first, std::string_view free) {
-    part& mine = masters_[master];
-    --mine.awaited;
-    for (std::size_t i = 0; i < free.size() && first + i < free_.size(); ++i) {
-        const std::uint8_t one = free[i] == '1' ? 1 : 0;
-        mine.free += one;
-        free_[first + i] += one;
-    }
-}
-
-std::size_t slot_tally::complete() const noexcept {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        masters_, [](const part& one) { return one.valid && one.awaited == 0; }));
-}
-
-std::size_t slot_tally::found() const noexcept {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(free_, [this](std::uint8_t masters) { return masters >= quorum_; }));
-}
-
-void slot_tally::choose(std::size_t most, jitter& random, std::vector<std::uint32_t>& out) const {
-    out.clear();
-    std::size_t seen = 0;
-    for (std::uint32_t i = 0; i < free_.size(); ++i) {
-        if (free_[i] < quorum_) {
-            continue;
-        }
-        ++seen;
-        if (out.size() < most) {
-            out.push_back(i);
-        } else if (const std::size_t place = random.below(seen); place < most) {
-            out[place] = i;
-        }
-    }
-    for (std::size_t i = out.size(); i > 1; --i) {
-        std::swap(out[i - 1], out[random.below(i)]);
-    }
-}
-
 slot_status judge_slot(const std::vector<std::string_view>& tokens, std::size_t quorum) {
     for (const std::string_view one : tokens) {
         if (static_cast<std::size_t>(std::ranges::count(tokens, one)) >= quorum) {
@@ -63,8 +16,6 @@ slot_status judge_slot(const std::vector<std::string_view>& tokens, std::size_t 
     return {};
 }
 
-// --- A scan
-
 void slot_scan::begin(
     std::size_t masters,
     std::size_t quorum,
@@ -72,7 +23,10 @@ void slot_scan::begin(
     std::uint32_t wanted,
     bool with_owners) {
     slots_ = slots;
-    found.reset(masters, quorum, slots, wanted);
+    quorum_ = quorum;
+    wanted_ = wanted;
+    masters_.assign(masters, part{});
+    free_.assign(slots, 0);
     votes.reset(masters);
     if (with_owners) {
         owners_.assign(masters, std::vector<std::optional<std::string>>(slots));
@@ -111,12 +65,18 @@ void slot_scan::answered(
     if (free.empty()) {
         failed(master, vote::error, got.is_error() ? got.text : "unexpected reply");
     } else {
-        found.told(master, first, free);
+        part& mine = masters_[master];
+        --mine.awaited;
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const std::uint8_t one = free[i] == '1' ? 1 : 0;
+            mine.free += one;
+            free_[first + i] += one;
+        }
     }
 }
 
 void slot_scan::certified(std::size_t master, bool kept) {
-    found.told(master, 0, {});
+    --masters_[master].awaited;
     may_vote_ &= kept ? ~master_set{0} : ~set_of(master);
 }
 
@@ -127,7 +87,37 @@ void slot_scan::dropped(std::size_t master, std::string_view why) {
 void slot_scan::failed(std::size_t master, vote what, std::string_view why) {
     votes.of[master].said = what;
     votes.note(master, why);
-    found.failed(master);
+    --masters_[master].awaited;
+    masters_[master].valid = false;
+}
+
+std::size_t slot_scan::complete() const noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        masters_, [](const part& one) { return one.valid && one.awaited == 0; }));
+}
+
+std::size_t slot_scan::found() const noexcept {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(free_, [this](std::uint8_t masters) { return masters >= quorum_; }));
+}
+
+void slot_scan::choose(std::size_t most, jitter& random, std::vector<std::uint32_t>& out) const {
+    out.clear();
+    std::size_t seen = 0;
+    for (std::uint32_t i = 0; i < free_.size(); ++i) {
+        if (free_[i] < quorum_) {
+            continue;
+        }
+        ++seen;
+        if (out.size() < most) {
+            out.push_back(i);
+        } else if (const std::size_t place = random.below(seen); place < most) {
+            out[place] = i;
+        }
+    }
+    for (std::size_t i = out.size(); i > 1; --i) {
+        std::swap(out[i - 1], out[random.below(i)]);
+    }
 }
 
 // Only timely replies count.
@@ -137,11 +127,12 @@ void slot_scan::explain() {
         if (mine.said != vote::pending) {
             continue;
         }
-        mine.said = found.owes(i) ? vote::timed_out : vote::held;
-        if (!found.owes(i) && found.free_on(i) > 0) {
+        const bool owes = masters_[i].awaited > 0;
+        mine.said = owes ? vote::timed_out : vote::held;
+        if (!owes && masters_[i].free > 0) {
             votes.note(
                 i,
-                std::to_string(found.free_on(i)) + " of " + std::to_string(slots_)
+                std::to_string(masters_[i].free) + " of " + std::to_string(slots_)
                     + " slots are free there");
         }
     }
@@ -151,7 +142,7 @@ lock_status slot_scan::status(std::size_t quorum) {
     lock_status out;
     explain();
     for (std::size_t i = 0; i < votes.of.size(); ++i) {
-        const bool unused = votes.of[i].said == vote::held && found.free_on(i) == slots_;
+        const bool unused = votes.of[i].said == vote::held && masters_[i].free == slots_;
         master_vote& one = out.masters.emplace_back();
         one.vote = unused ? vote::absent : votes.of[i].said;
         one.text = votes.text(i);

@@ -23,67 +23,110 @@
 
 namespace redlock::core {
 
-class slot_scan;
 struct acquire_call;
-
-/// Counts the replies to one scan: which slots of the pool are free on a majority. Selects those to
-/// try.
-class slot_tally {
-public:
-    void
-    reset(std::size_t masters, std::size_t quorum, std::uint32_t slots, std::uint32_t wanted = 1);
-
-    /// \name One master
-    /// \{
-    /// Adds `answers` outstanding replies of a master.
-    void asked(std::size_t master, unsigned answers) noexcept {
-        masters_[master] = {answers, 0, true};
-    }
-    /// A reply for some slots: '1' for a free one, any other character for a held one.
-    void told(std::size_t master, std::uint32_t first, std::string_view free);
-    /// A reply is missing or invalid.
-    void failed(std::size_t master) noexcept {
-        --masters_[master].awaited;
-        masters_[master].valid = false;
-    }
-    /// \}
-
-    /// Number of masters that have reported all slots.
-    std::size_t complete() const noexcept;
-    /// No reply is outstanding.
-    bool over() const noexcept { return std::ranges::none_of(masters_, &part::awaited); }
-    /// Whether no further reply is needed: all have arrived, or a majority has reported all slots
-    /// and enough are free.
-    bool decided() const noexcept {
-        return over() || (complete() >= quorum_ && found() >= wanted_);
-    }
-
-    /// Number of slots that are free on a majority.
-    std::size_t found() const noexcept;
-    /// Whether a reply of this master is outstanding.
-    bool owes(std::size_t master) const noexcept { return masters_[master].awaited > 0; }
-    /// Number of slots that are free on this master.
-    std::size_t free_on(std::size_t master) const noexcept { return masters_[master].free; }
-    /// Selects at most `most` of them, in random order, so that clients that look at the same
-    /// moment seldom try the same one.
-    void choose(std::size_t most, jitter& random, std::vector<std::uint32_t>& out) const;
-
-private:
-    struct part {
-        unsigned awaited = 0;
-        std::size_t free = 0;
-        bool valid = false; // was asked, and no reply is missing or invalid
-    };
-
-    std::size_t quorum_ = 0;
-    std::size_t wanted_ = 1;
-    std::vector<part> masters_;
-    std::vector<std::uint8_t> free_; // by slot: number of masters that report it free
-};
 
 /// The owner of a slot, from the tokens that the masters reported for it, empty ones for a free
 /// slot. A master without a reply is left out.
 slot_status judge_slot(const std::vector<std::string_view>& tokens, std::size_t quorum);
+
+/// A scan of the slots of a pool: which of them are free on a majority of the masters, or which
+/// owners they have. For an acquire it is a filter before attempts, not a part of a vote: its
+/// result may be outdated at once. Sends nothing itself.
+class slot_scan {
+public:
+    /// Slots per command. Such a command blocks a master for about 1 ms.
+    static constexpr std::uint32_t slots_per_command = 512;
+
+    handle<slot_scan> self;
+    timer wake{.owner = timer_owner::slot_scan};
+    std::uint64_t cookie = 0;      // identifies a status query for the host
+    handle<acquire_call> asked_by; // the acquire; none for a status query
+    std::string key;               // of the pool
+    ballots votes;
+
+    /// `with_owners`: for the status of the pool.
+    void begin(
+        std::size_t masters,
+        std::size_t quorum,
+        std::uint32_t slots,
+        std::uint32_t wanted,
+        bool with_owners);
+    bool wants_owners() const noexcept { return !owners_.empty(); }
+
+    /// \name The commands to one master, numbered from 0
+    /// \{
+    unsigned commands() const noexcept {
+        return (slots_ + slots_per_command - 1) / slots_per_command;
+    }
+    static std::uint32_t first_of(unsigned command) noexcept { return command * slots_per_command; }
+    std::uint32_t count_of(unsigned command) const noexcept {
+        return std::min(slots_per_command, slots_ - first_of(command));
+    }
+    /// \}
+
+    /// They are sent to one more master, and `more` after them.
+    void asked(std::size_t master, bool more = false) noexcept {
+        masters_[master] = {commands() + (more ? 1U : 0U), 0, true};
+    }
+
+    /// A reply to one of them. `native`: it has the owners; otherwise it is that of the script.
+    void answered(
+        std::size_t master,
+        unsigned command,
+        bool native,
+        const reply& got,
+        std::chrono::milliseconds max_ttl,
+        bool may_vote = true);
+    /// Of a status: the memory record, read after the slots. `kept`: the master has lost nothing.
+    void certified(std::size_t master, bool kept);
+    /// The connection broke before the reply.
+    void dropped(std::size_t master, std::string_view why);
+    /// Nothing is sent to the master: its vote.
+    void not_asked(std::size_t master, vote instead) { votes.of[master].said = instead; }
+    /// No reply is outstanding.
+    bool over() const noexcept { return std::ranges::none_of(masters_, &part::awaited); }
+    /// Number of masters that have reported all slots.
+    std::size_t complete() const noexcept;
+    /// Whether no further reply is needed: all have arrived, or, without owners, a majority has
+    /// reported all slots and enough are free.
+    bool decided() const noexcept {
+        return over() || (!wants_owners() && complete() >= quorum_ && found() >= wanted_);
+    }
+    /// Number of slots that are free on a majority.
+    std::size_t found() const noexcept;
+    /// Selects at most `most` of them, in random order, so that clients that look at the same
+    /// moment seldom try the same one.
+    void choose(std::size_t most, jitter& random, std::vector<std::uint32_t>& out) const;
+
+    /// Completes the votes for the diagnostics of an acquire that found no slot to try.
+    void explain();
+    lock_status status(std::size_t quorum);
+
+    void reset() {
+        asked_by = {};
+        may_vote_ = 0;
+        owners_.clear();
+        votes.clear_texts();
+    }
+
+private:
+    struct part {
+        unsigned awaited = 0;
+        std::size_t free = 0; // slots on this master
+        bool valid = false;   // was asked, and no reply is missing or invalid
+    };
+
+    void failed(std::size_t master, vote what, std::string_view why);
+
+    std::uint32_t slots_ = 0;
+    std::size_t quorum_ = 0;
+    std::size_t wanted_ = 1;
+    std::vector<part> masters_;
+    std::vector<std::uint8_t> free_; // by slot: number of masters that report it free
+    master_set may_vote_ = 0;        // when they replied: the others may have lost keys
+    /// By master and slot: empty where a master did not report it.
+    std::vector<std::vector<std::optional<std::string>>> owners_;
+};
 
 class slot_search {
 public:
@@ -107,7 +150,7 @@ public:
         std::ranges::sort(out);
     }
     /// A scan has ended. Returns false if it found nothing to try.
-    bool scanned(const slot_tally& found, jitter& random) {
+    bool scanned(const slot_scan& found, jitter& random) {
         const std::size_t tries = tries_max - std::min(refused_, tries_max);
         found.choose(tries * wants_, random, candidates_);
         return has_next();
@@ -133,79 +176,6 @@ private:
     std::uint32_t wants_;
     unsigned refused_ = 0; // since it was last stopped
     std::vector<std::uint32_t> candidates_;
-};
-
-/// A scan of the slots of a pool: which of them are free on a majority of the masters, or which
-/// owners they have. For an acquire it is a filter before attempts, not a part of a vote: its
-/// result may be outdated at once. Sends nothing itself.
-class slot_scan {
-public:
-    /// Slots per command. Such a command blocks a master for about 1 ms.
-    static constexpr std::uint32_t slots_per_command = 512;
-
-    handle<slot_scan> self;
-    timer wake{.owner = timer_owner::slot_scan};
-    std::uint64_t cookie = 0;      // identifies a status query for the host
-    handle<acquire_call> asked_by; // the acquire; none for a status query
-    std::string key;               // of the pool
-    slot_tally found;
-    ballots votes;
-
-    /// `with_owners`: for the status of the pool.
-    void begin(
-        std::size_t masters,
-        std::size_t quorum,
-        std::uint32_t slots,
-        std::uint32_t wanted,
-        bool with_owners);
-    bool wants_owners() const noexcept { return !owners_.empty(); }
-
-    /// \name The commands to one master, numbered from 0
-    /// \{
-    unsigned commands() const noexcept {
-        return (slots_ + slots_per_command - 1) / slots_per_command;
-    }
-    static std::uint32_t first_of(unsigned command) noexcept { return command * slots_per_command; }
-    std::uint32_t count_of(unsigned command) const noexcept {
-        return std::min(slots_per_command, slots_ - first_of(command));
-    }
-    /// \}
-
-    /// A reply to one of them. `native`: it has the owners; otherwise it is that of the script.
-    void answered(
-        std::size_t master,
-        unsigned command,
-        bool native,
-        const reply& got,
-        std::chrono::milliseconds max_ttl,
-        bool may_vote = true);
-    /// Of a status: the memory record, read after the slots. `kept`: the master has lost nothing.
-    void certified(std::size_t master, bool kept);
-    /// The connection broke before the reply.
-    void dropped(std::size_t master, std::string_view why);
-    /// Nothing is sent to the master: its vote.
-    void not_asked(std::size_t master, vote instead) { votes.of[master].said = instead; }
-    /// Whether no further reply is needed.
-    bool decided() const noexcept { return wants_owners() ? found.over() : found.decided(); }
-
-    /// Completes the votes for the diagnostics of an acquire that found no slot to try.
-    void explain();
-    lock_status status(std::size_t quorum);
-
-    void reset() {
-        asked_by = {};
-        may_vote_ = 0;
-        owners_.clear();
-        votes.clear_texts();
-    }
-
-private:
-    void failed(std::size_t master, vote what, std::string_view why);
-
-    std::uint32_t slots_ = 0;
-    master_set may_vote_ = 0; // when they replied: the others may have lost keys
-    /// By master and slot: empty where a master did not report it.
-    std::vector<std::vector<std::optional<std::string>>> owners_;
 };
 
 } // namespace redlock::core
