@@ -275,14 +275,10 @@ constexpr pattern plain_commands[] = {
 constexpr pattern scripts[] = {
     {&core::guarded_handshake, "epoch", "run promoted quarantine stepped 1d"},
     {nullptr, "GET epoch"},
-    {&core::guarded_raise, "a a:fence", "token counter fence_ttl"},
-    {&core::guarded_raise, "b b:fence", "token counter fence_ttl"},
-    {&core::guarded_heal,
-     "a a:fence epoch",
-     "token ttl counter heal_fence_ttl run quarantine limit"},
-    {&core::guarded_heal,
-     "b b:fence epoch",
-     "token ttl counter heal_fence_ttl run quarantine limit"},
+    {&core::all_raise, "a a:fence", "token counter fence_ttl"},
+    {&core::all_raise, "b b:fence", "token counter fence_ttl"},
+    {&core::all_heal, "a a:fence epoch", "token ttl counter heal_fence_ttl run quarantine limit"},
+    {&core::all_heal, "b b:fence epoch", "token ttl counter heal_fence_ttl run quarantine limit"},
     // Calls for several locks. One may be in it twice.
     {&core::guarded_acquire, "epoch lock", "far_ttl 0 token run quarantine limit"},
     {&core::guarded_acquire,

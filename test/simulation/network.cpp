@@ -92,9 +92,9 @@ std::string describe(server::words words) {
         {"compare_and_extend_each", &compare_and_extend_each},
         {"HANDSHAKE", &guarded_handshake},
         {"ACQUIRE", &guarded_acquire},
-        {"RAISE", &guarded_raise},
+        {"RAISE", &all_raise},
         {"EXTEND", &guarded_extend},
-        {"HEAL", &guarded_heal},
+        {"HEAL", &all_heal},
         {"RELEASE", &guarded_release}};
     std::string out;
     for (std::string_view word : words) {

@@ -1,5 +1,6 @@
 // The engine in the guarded protocol: counters and their raises, quarantined masters, healed keys.
 
+#include "core/bytes/form_scripts.hpp"
 #include "core/bytes/guarded_scripts.hpp"
 #include "waiters.hpp"
 
@@ -151,7 +152,7 @@ TEST_CASE("a server that has lost the script of a heal gets its text") {
     heal();
     CHECK(server.count("EVALSHA heal") == 1);
     server.when = [&](const arguments& words) {
-        if (words[0] == "EVALSHA" && runs(words, core::guarded_heal)) {
+        if (words[0] == "EVALSHA" && runs(words, core::all_heal)) {
             server.forget_scripts();
         }
         return mishap::none;
@@ -232,7 +233,7 @@ TEST_CASE("a debt lasts for as long as the key can, whichever command may have s
     if (heals) {
         q.masters[2].put(q.key(), "somebody", q.now() + 500ms);
     }
-    const core::script& last = heals ? core::guarded_heal : core::guarded_acquire;
+    const core::script& last = heals ? core::all_heal : core::guarded_acquire;
     q.masters[2].when = [&](const arguments& words) {
         const bool is = runs(words, last);
         q.paths[2].reachable = q.paths[2].reachable && !is;
@@ -262,7 +263,7 @@ TEST_CASE("a heal that is sent again is owed for as long as its key can last") {
     const answer got = q.take(once(), 1s);
     q.extend(other, 10s, 50ms); // from now on it is sent the digest
     server.when = [&](const arguments& words) {
-        const bool heals = runs(words, core::guarded_heal);
+        const bool heals = runs(words, core::all_heal);
         const bool again = heals && words[0] == "EVAL";
         heals ? server.forget_scripts() : void();
         q.paths[2].reachable = !again;

@@ -1,6 +1,7 @@
 #include "virtual_master.hpp"
 
 #include "core/bytes/fair_queue_scripts.hpp"
+#include "core/bytes/form_scripts.hpp"
 #include "core/bytes/guarded_scripts.hpp"
 
 namespace unit {
@@ -24,8 +25,8 @@ std::string_view name_of(const std::string& word) {
         {core::guarded_handshake, "handshake"},
         {core::guarded_acquire, "acquire"},
         {core::guarded_extend, "extend"},
-        {core::guarded_heal, "heal"},
-        {core::guarded_raise, "raise"},
+        {core::all_heal, "heal"},
+        {core::all_raise, "raise"},
         {core::guarded_release, "remove"},
         {core::compare_and_extend_each, "extend"},
         {core::ticket_take, "turn"},

@@ -2,7 +2,6 @@
 
 #include "core/base/decisions.hpp"
 #include "form_scripts.hpp"
-#include "guarded_scripts.hpp"
 #include "keys.hpp"
 
 #include <algorithm>
@@ -47,8 +46,8 @@ const script_call& call_of(lock_form form, command_kind kind) {
     using enum command_kind;
     // An exclusive lock shares the calls of the other kinds (frame.hpp). A reader has no counter.
     static constexpr script_call calls[] = {
-        {exclusive, raise, &guarded_raise, "LF", "ocx"},
-        {exclusive, heal, &guarded_heal, "LFM", "otcxrqu"},
+        {exclusive, raise, &all_raise, "LF", "ocx"},
+        {exclusive, heal, &all_heal, "LFM", "otcxrqu"},
         {all, acquire, &all_acquire, "AM", "otrquxfe"},
         {all, raise, &all_raise, "A", "ocx"},
         {all, extend, &all_extend, "AM", "otcxrqu"},

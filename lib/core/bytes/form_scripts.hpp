@@ -45,20 +45,22 @@ for i = 1, #KEYS - 1, 2 do
 end
 return {1, f, now})"};
 
-/// KEYS: lock, fence of each. ARGV: as guarded_raise. Reply as guarded_raise: all locks are ours,
-/// and all counters have the requested value | {0, the largest counter} if one is ahead | {0, 0} if
-/// one lock is not ours. Raises all counters or none.
+/// Of several locks, or of one. KEYS: lock, fence of each. ARGV: token, counter, fence ttl ms.
+/// Reply {1: all locks are ours, and all counters have the requested value} | {0, the largest
+/// counter} if one is ahead | {0, 0} if one lock is not ours. Raises all counters or none.
 inline constexpr script all_raise{
-    R"(local t = tonumber(ARGV[2])
-local f = 0
+    R"(local t, f, least = tonumber(ARGV[2]), 0, math.huge
 for i = 1, #KEYS, 2 do
   if redis.call('GET', KEYS[i]) ~= ARGV[1] then return {0, 0, 0} end
-  f = math.max(f, tonumber(redis.call('GET', KEYS[i + 1]) or '0') or 0)
+  local c = tonumber(redis.call('GET', KEYS[i + 1]) or '0') or 0
+  f, least = math.max(f, c), math.min(least, c)
 end
 if f > t then return {0, f, 0} end
-for i = 2, #KEYS, 2 do
-  redis.call('PEXPIRE', KEYS[i], ARGV[3])
-  redis.call('SET', KEYS[i], ARGV[2], 'PX', ARGV[3])
+if least < t then
+  for i = 2, #KEYS, 2 do
+    redis.call('PEXPIRE', KEYS[i], ARGV[3])
+    redis.call('SET', KEYS[i], ARGV[2], 'PX', ARGV[3])
+  end
 end
 return {1, t, 0})"};
 
@@ -253,9 +255,18 @@ if free then
 end
 return {st, refused, now})"};
 
-// --- HEAL (guarded_scripts.hpp)
+// --- HEAL creates a key that a lease has lost on a master: the second step of an extension, sent
+// only after the result of the first one is known (extension.hpp). KEYS and ARGV are those of the
+// form's extension without the channel; for an exclusive lock those of all_extend.
+//
+// Reply {1 extended: it was not missing} | {2 healed} | {0 another owner's, PTTL} | {-1 late: not
+// executed} | {-2 missing, and this master may have lost it}, with the server's clock. A heal
+// without a `not after` counts as late. Everything is read before the first write, so that a key of
+// another type leaves no partial heal.
 
-/// Several resources: all missing ones, or none. One that is another owner's prevents all.
+/// Of several locks, or of one: all missing ones, or none. One that is another owner's prevents
+/// all. Raises the fencing counters to the token. Replies -2 even for keys that are there: a stray
+/// SET may have created one after this master had lost another owner's key.
 inline constexpr script all_heal{
     lua::clock,
     R"(if now > tonumber(ARGV[7]) then return {-1, 0, now} end
@@ -267,12 +278,10 @@ for i = 1, #KEYS - 1, 2 do
   elseif owner ~= ARGV[1] then
     return {0, redis.call('PTTL', KEYS[i]), now}
   end
-end
-if st == 2 then)",
+end)",
     lua::record("KEYS[#KEYS]"),
-    R"(  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
-    return {-2, 0, now}
-  end
+    R"(if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
+  return {-2, 0, now}
 end)",
     lua::raise_counters("call"),
     R"(for i = 1, #KEYS - 1, 2 do

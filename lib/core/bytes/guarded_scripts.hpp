@@ -145,20 +145,6 @@ for i = 1, (#KEYS - 1) / 2 do
 end
 return out)"};
 
-/// KEYS: lock, fence. ARGV: token, counter, fence ttl ms. Reply {1: the lock is ours and its
-/// counter has the requested value} | {0, the counter, if it is ahead; 0 if the lock is not ours}.
-inline constexpr script guarded_raise{
-    R"(if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {0, 0, 0} end
-local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
-local t = tonumber(ARGV[2])
-if f < t then
-  redis.call('PEXPIRE', KEYS[2], ARGV[3])
-  redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
-  f = t
-end
-if f == t then return {1, f, 0} end
-return {0, f, 0})"};
-
 /// KEYS: record, then as guarded_acquire. ARGV: ttl ms, fence ttl ms (0: without fencing), the
 /// token of each, with fencing the fencing token of each, run id, quarantine us, not after us.
 /// Exceptions: the PTTL of another owner's key, or -1 | -2 missing, and this master may have lost
@@ -228,32 +214,5 @@ for i = 1, each do
   elseif not owner then r = -1
   else r = type(owner) == 'table' and owner or 0 end)",
     lua::exception_if("r ~= 1")};
-
-// --- HEAL creates a key that a lease has lost on a master: the second step of an extension, sent
-// only after the result of the first one is known (extension.hpp). KEYS and ARGV are those of the
-// form's extension without the channel. For guarded_heal: KEYS lock, fence, record; ARGV as
-// all_extend.
-//
-// Reply {1 extended: it was not missing} | {2 healed} | {0 another owner's, PTTL} | {-1 late: not
-// executed} | {-2 missing, and this master may have lost it}, with the server's clock. A heal
-// without a `not after` counts as late. Everything is read before the first write, so that a key of
-// another type leaves no partial heal.
-
-/// The key of one resource. Raises the fencing counter to the token. Replies -2 even for a key that
-/// is there: a stray SET may have created it after this master had lost another owner's key.
-inline constexpr script guarded_heal{
-    lua::clock,
-    R"(if now > tonumber(ARGV[7]) then return {-1, 0, now} end
-local owner = redis.call('GET', KEYS[1])
-if owner and owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} end)",
-    lua::record("KEYS[3]"),
-    R"(if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
-  return {-2, 0, now}
-end)",
-    lua::raise_counter("call"),
-    R"(if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) and redis.call('PEXPIRE', KEYS[1], ARGV[2]) == 0 then
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-end
-return {owner and 1 or 2, 0, now})"};
 
 } // namespace redlock::core

@@ -150,16 +150,9 @@ inline constexpr script_part first_counter{
     R"(local first, earliest = $
 f = now
 if tonumber(first) > now and now >= tonumber(earliest) then f = tonumber(first) end)"};
-/// Raises the fencing counter to the token, and renews its expiry. The expiry comes first, as in
+/// Raises the fencing counters to the token, and renews their expiry. The expiry comes first, as in
 /// every script that keeps a lease: at `maxmemory` a server refuses a command that needs memory
 /// only as the first write of a script.
-inline constexpr script_part raise_counter{
-    R"(if ARGV[3] ~= '0' then
-  local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
-  redis.call('PEXPIRE', KEYS[2], ARGV[4])
-  if f < tonumber(ARGV[3]) then redis.$('SET', KEYS[2], ARGV[3], 'PX', ARGV[4]) end
-end)"};
-/// The same for several locks.
 inline constexpr script_part raise_counters{
     R"(if ARGV[3] ~= '0' then
   local f = {}
