@@ -77,9 +77,6 @@ private:
     void cancel_extension(lease_handle& lease, std::uint64_t id);
     /// Reports the end of an extension by the library, if one is in flight.
     void end_renewal(lease_handle& lease, const error_code& error, const diagnostics& votes);
-    /// Reports the end of a release. The removal of a lost lock is not a release: the loss was its
-    /// end.
-    void end_release(const lease_handle& lease, const diagnostics& votes);
 
     boost::intrusive_ptr<const lease_origin> origin_;
     std::deque<lease_ptr> leases_; // by the index of the claim

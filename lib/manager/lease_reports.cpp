@@ -107,8 +107,8 @@ void held_leases::removed(const core::claim& claim, release_result result) {
     const lease_ptr lease = std::move(leases_[claim.self.index]);
     lease->result = result;
     const bool lost = lease->stage == lease_handle::phase::lost; // its holder may ask for it later
-    if (lost || lease->releasing.wants_explanation()
-        || (lease->more() != nullptr && lease->more()->observed_release != 0)) {
+    const std::uint64_t observed = lease->more() != nullptr ? lease->more()->observed_release : 0;
+    if (lost || lease->releasing.wants_explanation() || observed != 0) {
         diagnostics votes;
         // A lease that was handed off within this process, or held until its manager closed, was
         // not removed on any master.
@@ -116,7 +116,12 @@ void held_leases::removed(const core::claim& claim, release_result result) {
         const auto elapsed = asked ? now() - claim.asked_at() : clock::duration(0);
         explain(votes, lease->resource(), {}, 1, elapsed, asked ? claim.votes : core::ballots());
         votes.message = to_string(result);
-        end_release(*lease, votes);
+        if (observed != 0) {
+            operation_end what = lease->ended(observed, operation_kind::release, {});
+            what.released = result;
+            observer_.report(&observer::ended, what, votes);
+            observer_.report(&observer::released, lease->seen(), result);
+        }
         lease->releasing.explain_all(votes);
         if (lost) {
             lease->need_more().removal = std::move(votes);
@@ -126,17 +131,6 @@ void held_leases::removed(const core::claim& claim, release_result result) {
         lease->releasing.complete_all(io(), error_code(), result);
         handler_posted();
     }
-}
-
-void held_leases::end_release(const lease_handle& lease, const diagnostics& votes) {
-    const lease_handle::particulars* const more = lease.more();
-    if (more == nullptr || more->observed_release == 0) {
-        return;
-    }
-    operation_end what = lease.ended(more->observed_release, operation_kind::release, {});
-    what.released = lease.result;
-    observer_.report(&observer::ended, what, votes);
-    observer_.report(&observer::released, lease.seen(), *lease.result);
 }
 
 }}} // namespace redlock::REDLOCK_ABI::detail
