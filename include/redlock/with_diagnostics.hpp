@@ -141,13 +141,6 @@ template <typename Initiation, bool throws>
 struct diagnosed_initiation : Initiation { // has its executor
     diagnostics* out;
 
-    diagnosed_initiation(Initiation&& begin, diagnostics* target)
-        : Initiation(std::move(begin)),
-          out(target) {}
-    diagnosed_initiation(const Initiation& begin, diagnostics* target)
-        : Initiation(begin),
-          out(target) {}
-
     template <typename Handler, typename... Arguments>
     void operator()(Handler&& handler, Arguments&&... arguments) && {
         static_cast<Initiation&&> (*this)(
@@ -184,8 +177,8 @@ struct diagnosed_result {
             out = token.out;
         }
         return boost::asio::async_initiate<decltype(token.token), Signatures...>(
-            diagnosed_initiation<std::decay_t<Initiation>, throws>(
-                std::forward<Initiation>(begin), out),
+            diagnosed_initiation<std::decay_t<Initiation>, throws>{
+                {std::forward<Initiation>(begin)}, out},
             token.token,
             std::forward<Arguments>(arguments)...);
     }

@@ -95,8 +95,9 @@ class strand_executor {
 public:
     using strand = boost::asio::strand<boost::asio::any_io_executor>;
 
-    explicit strand_executor(std::shared_ptr<const strand> shared) noexcept
-        : strand_(std::move(shared)) {}
+    explicit strand_executor(std::shared_ptr<const strand> shared, bool never = false) noexcept
+        : strand_(std::move(shared)),
+          never_(never) {}
 
     boost::asio::execution_context& query(boost::asio::execution::context_t) const {
         return boost::asio::query(*strand_, boost::asio::execution::context);
@@ -108,14 +109,10 @@ public:
                        boost::asio::execution::blocking_t::possibly);
     }
     strand_executor require(boost::asio::execution::blocking_t::never_t) const {
-        strand_executor out = *this;
-        out.never_ = true;
-        return out;
+        return strand_executor(strand_, true);
     }
     strand_executor require(boost::asio::execution::blocking_t::possibly_t) const {
-        strand_executor out = *this;
-        out.never_ = false;
-        return out;
+        return strand_executor(strand_);
     }
     template <typename F>
     void execute(F&& f) const {
@@ -131,7 +128,7 @@ public:
 
 private:
     std::shared_ptr<const strand> strand_;
-    bool never_ = false;
+    bool never_; // inside the call
 };
 
 /// The base of an operation `Derived`, which its steps keep alive.
