@@ -73,9 +73,9 @@ next_step engine::ask_or_yield(acquire_call& front, time_point now) {
         return next_step::ask;
     }
     front.stage = acquire_call::phase::paused; // no attempt of it is under way
-    const std::uint64_t lock = hash_of_key(mine.key);
-    mine.released(wire_.heard().own_release(lock), never, until, view_of(mine, now));
-    mine.others_first = wire_.heard().others(lock);
+    const audience::note& last = *wire_.heard().waited(hash_of_key(mine.key));
+    mine.released(last.release, never, until, view_of(mine, now));
+    mine.others_first = last.others;
     mine.crowded = mine.others_first > 1;
     mine.polls.asked_all(now);
     watch(mine, now);
@@ -85,10 +85,10 @@ next_step engine::ask_or_yield(acquire_call& front, time_point now) {
 }
 
 time_point engine::yields_until(lock_form form, std::string_view key) noexcept {
-    const audience& heard = wire_.heard();
-    return !wrong::releaser_asks_at_once && heard.yields() && form == lock_form::exclusive
-               ? heard.yields_until(hash_of_key(key))
-               : never;
+    const bool may = !wrong::releaser_asks_at_once && form == lock_form::exclusive;
+    const audience::note* const last =
+        may && wire_.heard().yields() ? wire_.heard().waited(hash_of_key(key)) : nullptr;
+    return last != nullptr ? last->until : never;
 }
 
 void engine::leave(acquire_call& wanted, time_point now) {

@@ -26,6 +26,14 @@ namespace redlock::core {
 
 class audience {
 public:
+    /// Of the last release of a lock for which other processes waited.
+    struct note {
+        std::uint64_t key = 0;
+        time_point until = never; // this process yields until then, perhaps in the past
+        std::string release;      // its name
+        std::uint64_t others = 0; // how many waited
+    };
+
     /// \name By the hash of the lock's key
     /// \{
     /// Whether the last release that the arbiter published had no subscribers.
@@ -48,22 +56,14 @@ public:
         yields_ = true;
     }
     void nobody_waits(std::uint64_t key) noexcept {
-        if (has_note(key)) {
+        if (notes_[key % notes_max].key == key) {
             notes_[key % notes_max].until = never;
         }
     }
-    /// Until when this process yields, perhaps in the past; `never`: nobody waited at its last
-    /// release of the lock.
-    time_point yields_until(std::uint64_t key) const noexcept {
-        return has_note(key) ? notes_[key % notes_max].until : never;
-    }
-    /// How many waited then.
-    std::uint64_t others(std::uint64_t key) const noexcept {
-        return yields_until(key) != never ? notes_[key % notes_max].others : 0;
-    }
-    /// The name of the release after which it yields.
-    std::string_view own_release(std::uint64_t key) const noexcept {
-        return has_note(key) ? std::string_view(notes_[key % notes_max].release) : "";
+    /// Null if nobody waited at the last release of the lock.
+    const note* waited(std::uint64_t key) const noexcept {
+        const note& one = notes_[key % notes_max];
+        return one.key == key && one.until != never ? &one : nullptr;
     }
     /// Whether there has been any note.
     bool yields() const noexcept { return yields_; }
@@ -75,14 +75,7 @@ private:
     static constexpr std::size_t bits = 4'096;
     static std::size_t place(std::uint64_t key) noexcept { return key % bits; }
 
-    struct note {
-        std::uint64_t key = 0;
-        time_point until = never;
-        std::string release;
-        std::uint64_t others = 0;
-    };
     static constexpr std::size_t notes_max = 256;
-    bool has_note(std::uint64_t key) const noexcept { return notes_[key % notes_max].key == key; }
 
     std::bitset<bits> none_;
     std::array<note, notes_max> notes_{};

@@ -196,7 +196,7 @@ void wire::note_published(const arrival& at, const frame::item& each, std::uint6
     }
     masters_[at.master].link->published({}, at.now);
     const std::uint64_t lock = each.lock;
-    if (listening == 0 && audience_.none(lock) && audience_.yields_until(lock) == never) {
+    if (listening == 0 && audience_.none(lock) && audience_.waited(lock) == nullptr) {
         return; // as before
     }
     const std::size_t arbiter = masters_.arbiter_of(lock);
