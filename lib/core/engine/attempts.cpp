@@ -20,17 +20,6 @@ namespace {
 // Connections are made in less; after two seconds without a word a program seems to hang.
 constexpr std::chrono::seconds outage_report_after{1};
 
-claim_terms terms_of(const acquire_call& wanted) noexcept {
-    return {
-        .fencing = wanted.options.fencing,
-        .transferable = wanted.options.transferable,
-        .ttl = wanted.options.ttl,
-        .min_validity = wanted.options.min_validity,
-        .patience = wanted.wait_until > wanted.began && !wanted.options.wait.begins_again()
-                        ? wanted.wait_until
-                        : forever};
-}
-
 } // namespace
 
 // `token`: the caller's own; empty: a fresh one.
@@ -58,7 +47,7 @@ claim& engine::make_claim(acquire_call& wanted, std::string_view token, time_poi
         }
     }
     made.acquire(
-        form, owned_key(wanted.search ? slots : wanted.key, token), terms_of(wanted), at(now));
+        form, owned_key(wanted.search ? slots : wanted.key, token), wanted.terms(), at(now));
     made.wanted_by = wanted.self;
     return made;
 }
@@ -106,7 +95,7 @@ void engine::try_it(acquire_call& wanted, time_point now, std::string_view token
 // is gone.
 void engine::attach(acquire_call& wanted, std::string_view token, time_point now) {
     claim& attempt = claims_.create();
-    attempt.attach(owned_key(wanted.key, token), terms_of(wanted), masters_.longest_ttl(), at(now));
+    attempt.attach(owned_key(wanted.key, token), wanted.terms(), masters_.longest_ttl(), at(now));
     attempt.wanted_by = wanted.self;
     wanted.stage = acquire_call::phase::attempting;
     wanted.attempt = attempt.self;

@@ -57,13 +57,7 @@ bool engine::hand_off(claim& lease, time_point now) {
     ++counters_.released[release_result::released];
     host_.removed(lease, release_result::released);
     const time_point deadline = lease.deadline();
-    const steps what = lease.hand_to(
-        next.self,
-        {.transferable = next.options.transferable,
-         .ttl = next.options.ttl,
-         .min_validity = next.options.min_validity,
-         .patience = next.wait_until > next.began ? next.wait_until : forever},
-        at(now));
+    const steps what = lease.hand_to(next.self, next.terms(), at(now));
     next.attempt = lease.self;
     if (what != steps::won) { // a raise
         next.stage = acquire_call::phase::attempting;

@@ -7,6 +7,7 @@
 #include "core/base/timers.hpp"
 #include "core/bytes/form.hpp"
 #include "core/locks/ballots.hpp"
+#include "core/locks/steps.hpp"
 #include "slot_search.hpp"
 
 #include <redlock/errc.hpp>
@@ -83,6 +84,16 @@ struct acquire_call {
         }
         options.ttl = limit;
         return limit > drift.of(limit) + chosen_margin_of(options) + options.min_validity;
+    }
+
+    /// What it wants of a claim.
+    claim_terms terms() const noexcept {
+        return {
+            .fencing = options.fencing,
+            .transferable = options.transferable,
+            .ttl = options.ttl,
+            .min_validity = options.min_validity,
+            .patience = wait_until > began && !options.wait.begins_again() ? wait_until : forever};
     }
 
     /// Others hold the lock: begins a limit for outages again. Returns whether it is one.
