@@ -91,7 +91,7 @@ TEST_CASE("a query ends with the last reply, that of the number of readers inclu
     core::reply got;
     got.type = core::reply_type::string;
     got.text = core::held_by_readers;
-    alone.asked(2);
+    alone.asked(0, 2);
     alone.answered(0, core::command_kind::get, got);
     got.type = core::reply_type::integer;
     got.integer = 4;
@@ -165,12 +165,12 @@ TEST_CASE("only the replies of members decide a query, and each is awaited") {
     left.type = reply_type::integer;
     left.integer = 700;
     for (const std::size_t master : {0U, 1U}) {
-        asked.asked(2);
+        asked.asked(master, 2);
         asked.answered(master, command_kind::get, token);
         CHECK(!asked.complete());
         asked.answered(master, command_kind::pttl, left);
     }
-    asked.asked(2);
+    asked.asked(2, 2);
     asked.answered(2, command_kind::get, {});
     asked.dropped(2, "reset");
     CHECK(asked.complete());
@@ -192,6 +192,36 @@ TEST_CASE("only the replies of members decide a query, and each is awaited") {
     CHECK(asked.result.masters[3].vote == vote::timed_out);
     other.decide(0b1110, 2); // the first is not a member
     CHECK(other.result.state == lock_state::undecided);
+}
+
+TEST_CASE("the status of a pool has the owner that a majority has") {
+    core::query asked;
+    asked.begin(3, 2);
+    std::vector<core::reply> slots(2);
+    core::reply got;
+    got.type = core::reply_type::array;
+    got.elements = slots;
+    slots[0].type = core::reply_type::string;
+    slots[0].text = "a";
+    for (const std::size_t master : {0U, 1U, 2U}) {
+        asked.asked(master, 1);
+    }
+    asked.slots_answered(0, 0, got);
+    asked.slots_answered(1, 0, got);
+    CHECK(!asked.complete());
+    std::swap(slots[0], slots[1]);
+    slots[1].text = "b";
+    asked.slots_answered(2, 0, got);
+    CHECK(asked.complete());
+    asked.decide(0b111, 2);
+    const lock_status& status = asked.result;
+    CHECK(status.state == lock_state::free);
+    for (const redlock::master_vote& one : status.masters) {
+        CHECK(one.vote == vote::held);
+        CHECK(one.text == "1 of 2 slots are free there");
+    }
+    CHECK(status.slots[0].state == lock_state::held);
+    CHECK(status.slots[1].state == lock_state::free);
 }
 
 }} // namespace query_test

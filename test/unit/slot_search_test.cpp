@@ -33,7 +33,7 @@ reply array(const std::vector<reply>& elements) {
 // On the one master that there is, these are free.
 slot_scan free_are(std::string_view slots) {
     slot_scan found;
-    found.begin(1, 1, static_cast<std::uint32_t>(slots.size()), 1, false);
+    found.begin(1, 1, static_cast<std::uint32_t>(slots.size()), 1);
     found.asked(0);
     found.answered(0, 0, false, array({text(slots), number(-1)}), 1s);
     return found;
@@ -63,7 +63,7 @@ std::vector<std::uint32_t> chosen(const slot_scan& found, std::size_t most) {
 
 TEST_CASE("a scan that found nothing waits for all outstanding replies") {
     slot_scan found;
-    found.begin(3, 2, 600, 1, false);
+    found.begin(3, 2, 600, 1);
     for (std::size_t i = 0; i < 3; ++i) {
         found.asked(i);
     }
@@ -116,7 +116,7 @@ TEST_CASE("slot search: after eight refusals it is over, whatever scans came bet
 
 TEST_CASE("a scan asks for 512 slots at a time, and is decided when a majority has enough") {
     slot_scan scan;
-    scan.begin(3, 2, 600, 1, false);
+    scan.begin(3, 2, 600, 1);
     REQUIRE(scan.commands() == 2);
     CHECK(scan.count_of(0) == 512);
     CHECK(slot_scan::first_of(1) == 512);
@@ -143,7 +143,7 @@ TEST_CASE("a scan asks for 512 slots at a time, and is decided when a majority h
 
 TEST_CASE("a reply of another size or with an impossible lease is not believed") {
     slot_scan scan;
-    scan.begin(3, 2, 4, 1, false);
+    scan.begin(3, 2, 4, 1);
     for (const std::size_t master : {0U, 1U, 2U}) {
         scan.asked(master);
     }
@@ -157,28 +157,6 @@ TEST_CASE("a reply of another size or with an impossible lease is not believed")
     CHECK(scan.votes.text(2) == "reset");
     CHECK(scan.decided());
     CHECK(scan.complete() == 1);
-}
-
-TEST_CASE("the status of a pool has the owner that a majority has") {
-    slot_scan scan;
-    scan.begin(3, 2, 2, 2, true);
-    for (const std::size_t master : {0U, 1U, 2U}) {
-        scan.asked(master);
-    }
-    const reply nil;
-    scan.answered(0, 0, true, array({text("a"), nil}), 1s);
-    scan.answered(1, 0, true, array({text("a"), nil}), 1s);
-    CHECK(!scan.decided()); // the status awaits all
-    scan.answered(2, 0, true, array({nil, text("b")}), 1s);
-    REQUIRE(scan.decided());
-    const redlock::lock_status status = scan.status(2);
-    CHECK(status.state == redlock::lock_state::free);
-    for (const redlock::master_vote& one : status.masters) {
-        CHECK(one.vote == vote::held);
-        CHECK(one.text == "1 of 2 slots are free there");
-    }
-    CHECK(status.slots[0].state == redlock::lock_state::held);
-    CHECK(status.slots[1].state == redlock::lock_state::free);
 }
 
 }} // namespace slot_search_test

@@ -13,7 +13,7 @@
 namespace redlock::core {
 
 /// The owner of a timer.
-enum class timer_owner : std::uint32_t { claim, acquire, query, slot_scan, wait_queue };
+enum class timer_owner : std::uint32_t { claim, acquire, query, wait_queue };
 
 /// One entry; a member of the object that it wakes, at a stable address as long as the timers
 /// exist. Every lock has one: kept small.

@@ -14,6 +14,15 @@ void assign_keys_of(
     }
 }
 
+std::vector<std::string>
+slot_keys(std::string_view pool_key, std::uint32_t first, std::uint32_t count) {
+    std::vector<std::string> out(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        assign_slot_key(out[i], pool_key, first + i);
+    }
+    return out;
+}
+
 lock_form assign_slot_keys(
     std::string& out, std::string_view pool_key, std::span<const std::uint32_t> numbers) {
     if (numbers.size() == 1) {

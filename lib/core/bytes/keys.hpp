@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace redlock::core {
 
@@ -100,6 +101,9 @@ record_of_new_server(std::string_view run_id, std::string_view members = std::st
 /// Makes the key for several resources.
 void assign_keys_of(
     std::string& out, std::string_view prefix, std::span<const std::string> resources);
+/// The keys of that many slots of a pool, from `first` on.
+std::vector<std::string>
+slot_keys(std::string_view pool_key, std::uint32_t first, std::uint32_t count);
 /// Makes the key for slots of a pool. Returns its form.
 lock_form assign_slot_keys(
     std::string& out, std::string_view pool_key, std::span<const std::uint32_t> numbers);

@@ -56,8 +56,6 @@ void engine::close(time_point now) {
         }
     });
     queries_.end_all();
-    // Only status queries are left.
-    scans_.for_each([this](slot_scan& asking) { report_pool(asking); });
     finish_closing(now);
 }
 
@@ -172,11 +170,6 @@ void engine::fire(const timer& due, time_point now) {
         break;
     case timer_owner::query:
         queries_.due(due.subject);
-        break;
-    case timer_owner::slot_scan:
-        if (slot_scan* const asking = scans_.find(due.subject)) {
-            report_pool(*asking);
-        }
         break;
     case timer_owner::wait_queue:
         if (wait_queue* const unused = queues_.find(due.subject);

@@ -98,10 +98,12 @@ public:
     /// Ends a lease without removing its keys. Returns false if they are being removed already.
     bool abandon(handle<claim> lease);
     void ask(std::uint64_t cookie, std::string_view resource, time_point now) {
-        queries_.ask(cookie, resource, now);
+        queries_.ask(cookie, resource, 0, now);
     }
     void
-    query_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now);
+    query_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now) {
+        queries_.ask(cookie, pool, slots, now);
+    }
     /// Makes this change of the members from now on, and no other one; none: stops. What is planned
     /// stays so. Also before the start.
     void change_members(std::optional<member_change> what, time_point now);
@@ -238,13 +240,10 @@ private:
     void pause_or_finish(acquire_call& wanted, claim& attempt, time_point now);
     void count_for_newer(const claim& ended, const told& from, const answer& got);
 
-    // slots.cpp: an acquire of slots of a pool, and the status of a pool
-    slot_scan& new_scan(
-        std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted, bool with_owners);
+    // slots.cpp: an acquire of slots of a pool
     void ask_masters(slot_scan& asking, time_point now);
     void send_scan(const slot_scan& asking, std::size_t master, unsigned command, time_point now);
     void scan_answered(const arrival& at, const reply* answer);
-    void report_pool(slot_scan& done);
     void start_scan(acquire_call& wanted, time_point now);
     void end_scan(acquire_call& wanted);
     void slots_found(acquire_call& wanted, slot_scan& asking, time_point now);

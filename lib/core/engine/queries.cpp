@@ -3,6 +3,7 @@
 #include "core/base/hash.hpp"
 #include "core/bytes/answer.hpp"
 #include "core/bytes/keys.hpp"
+#include "core/waiting/slot_search.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -13,7 +14,7 @@ namespace redlock::core {
 void query::answered(
     std::size_t master, command_kind kind, const reply& answer, std::string_view no_vote) {
     master_vote& mine = result.masters[master];
-    --pending_;
+    --awaited_[master];
     if (kind == command_kind::count_readers) {
         if (answer.is_integer() && mine.vote == vote::held) {
             mine.readers = static_cast<std::size_t>(std::max<std::int64_t>(answer.integer, 1));
@@ -38,7 +39,7 @@ void query::answered(
         break;
     case reply_type::string:
         mine.vote = vote::held;
-        owners_[master] = answer.text;
+        owners_[master][0] = answer.text;
         if (answer.text == held_by_readers) {
             mine.readers = 1; // until they are counted
         } else {
@@ -51,8 +52,25 @@ void query::answered(
     }
 }
 
+void query::slots_answered(
+    std::size_t master, std::uint32_t first, const reply& answer, bool may_vote) {
+    --awaited_[master];
+    may_vote_ |= may_vote ? set_of(master) : 0U;
+    const std::size_t count =
+        std::min<std::size_t>(slot_scan::slots_per_command, result.slots.size() - first);
+    if (!answer.is_array(count)) {
+        result.masters[master].vote = vote::error;
+        result.masters[master].text = answer.is_error() ? answer.text : "unexpected reply";
+        return;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        owners_[master][first + i] = answer.elements[i].text;
+    }
+}
+
 void query::certified(std::size_t master, bool kept) {
-    --pending_;
+    --awaited_[master];
+    may_vote_ &= kept ? ~master_set{0} : ~set_of(master);
     if (!kept && result.masters[master].vote == vote::absent) {
         result.masters[master].text = "its memory record has changed";
     }
@@ -61,11 +79,15 @@ void query::certified(std::size_t master, bool kept) {
 void query::dropped(std::size_t master, std::string_view why) {
     result.masters[master].vote = vote::unreachable;
     result.masters[master].text = why;
-    --pending_;
+    --awaited_[master];
 }
 
 void query::decide(master_set members, std::size_t quorum) {
     auto& masters = result.masters;
+    if (!result.slots.empty()) {
+        decide_slots(members, quorum);
+        return;
+    }
     for (master_vote& one : masters) {
         one.vote = one.vote == vote::pending ? vote::timed_out : one.vote;
     }
@@ -108,32 +130,84 @@ void query::decide(master_set members, std::size_t quorum) {
     }
 }
 
-void queries::ask(std::uint64_t cookie, std::string_view resource, time_point now) {
+void query::decide_slots(master_set members, std::size_t quorum) {
+    const std::size_t size = result.slots.size();
+    for (std::size_t i = 0; i < result.masters.size(); ++i) {
+        master_vote& mine = result.masters[i];
+        if (mine.vote != vote::pending) {
+            continue;
+        }
+        const auto free = static_cast<std::size_t>(std::ranges::count(owners_[i], ""));
+        mine.vote = awaited_[i] > 0 ? vote::timed_out : free == size ? vote::absent : vote::held;
+        if (awaited_[i] == 0 && free > 0) {
+            mine.text =
+                std::to_string(free) + " of " + std::to_string(size) + " slots are free there";
+        }
+    }
+    for (std::size_t slot = 0; slot < size; ++slot) {
+        std::vector<std::string_view> tokens; // empty ones of masters where it is free
+        for (const std::size_t i : each_of(members)) {
+            const std::optional<std::string>& owner = owners_[i][slot];
+            if (owner && (!owner->empty() || (may_vote_ & set_of(i)) != 0)) {
+                tokens.push_back(*owner);
+            }
+        }
+        for (const std::string_view one : tokens) {
+            if (static_cast<std::size_t>(std::ranges::count(tokens, one)) >= quorum) {
+                result.slots[slot] = one.empty() ? slot_status{lock_state::free, {}}
+                                                 : slot_status{lock_state::held, digest_of(one)};
+            }
+        }
+    }
+    result.state = result.count(lock_state::free) > 0       ? lock_state::free
+                   : result.count(lock_state::held) == size ? lock_state::held
+                                                            : lock_state::undecided;
+}
+
+void queries::ask(
+    std::uint64_t cookie, std::string_view name, std::uint32_t slots, time_point now) {
     wire_.flush(); // commands that were queued before must be executed first
     query& asked = queries_.create();
     asked.cookie = cookie;
-    asked.begin(masters_.size());
+    asked.begin(masters_.size(), slots);
     std::string key;
-    assign_lock_key(key, rules_.key_prefix, resource);
-    assign_fence_key(asked.fence_key, rules_.key_prefix, resource);
+    if (slots == 0) {
+        assign_lock_key(key, rules_.key_prefix, name);
+        assign_fence_key(asked.fence_key, rules_.key_prefix, name);
+    } else {
+        assign_pool_key(key, rules_.key_prefix, name);
+    }
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         master_vote& mine = asked.result.masters[i];
         mine.endpoint = rules_.names[i];
         const connection& link = *masters_[i].link;
-        if (!link.up() || link.silent()) {
+        if (!link.up() || link.silent() || masters_[i].duplicate) {
             mine.vote = masters_[i].otherwise;
             mine.text = masters_.why_not(i, now);
             continue;
         }
-        asked.asked(rules_.guarded() ? 3 : 2);
-        sent_command what{
-            .kind = command_kind::get, .record = link.record(), .to = this, .subject = asked.self};
-        wire_.send(i, {"GET", key}, what, now);
-        what.kind = command_kind::pttl;
-        wire_.send(i, {"PTTL", key}, what, now);
+        sent_command what{.record = link.record(), .to = this, .subject = asked.self};
+        const auto send = [&](command_kind kind, const std::vector<std::string_view>& words) {
+            asked.asked(i, 1);
+            what.kind = kind;
+            std::string bytes;
+            append_command(bytes, words);
+            wire_.send(i, bytes, what, now);
+        };
+        for (std::uint32_t first = 0; first < slots; first += slot_scan::slots_per_command) {
+            const auto keys =
+                slot_keys(key, first, std::min(slot_scan::slots_per_command, slots - first));
+            std::vector<std::string_view> words{"MGET"};
+            words.insert(words.end(), keys.begin(), keys.end());
+            what.epoch = static_cast<std::uint16_t>(first / slot_scan::slots_per_command);
+            send(command_kind::scan_slots, words);
+        }
+        if (slots == 0) {
+            send(command_kind::get, {"GET", key});
+            send(command_kind::pttl, {"PTTL", key});
+        }
         if (rules_.guarded()) {
-            what.kind = command_kind::read_record;
-            wire_.send(i, {"GET", rules_.record_key}, what, now);
+            send(command_kind::read_record, {"GET", rules_.record_key});
         }
     }
     timers_.set(asked.wake, later(now, rules_.master_timeout));
@@ -155,9 +229,15 @@ void queries::replied(const arrival& at, const reply* answer) {
     } else if (at.command.kind == command_kind::read_record) {
         const bool kept = masters_[at.master].link->certifies(at.command, *answer);
         asked->certified(at.master, kept || unused);
+    } else if (at.command.kind == command_kind::scan_slots) {
+        asked->slots_answered(
+            at.master,
+            at.command.epoch * slot_scan::slots_per_command,
+            *answer,
+            masters_[at.master].admitted || unused);
     } else {
         if (at.command.kind == command_kind::get && answer->text == held_by_readers) {
-            asked->asked(1);
+            asked->asked(at.master, 1);
             wire_.send(
                 at.master,
                 {"ZCARD", key_beside(asked->fence_key, "readers")},

@@ -1,5 +1,4 @@
-// The slots of a pool: lets an acquire try some of those that are free, and reports the status of a
-// pool.
+// The slots of a pool: lets an acquire try some of those that are free.
 //
 // A waiter for a slot is in the wait queue of its pool. Only its front differs: it searches first,
 // and then makes attempts on slots that were free. The release of any slot is published on the
@@ -17,21 +16,15 @@
 
 namespace redlock::core {
 
-slot_scan& engine::new_scan(
-    std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted, bool with_owners) {
-    slot_scan& made = scans_.create();
-    made.key = pool_key;
-    made.begin(size(), majority(), slots, wanted, with_owners);
-    return made;
-}
-
 void engine::start_scan(acquire_call& wanted, time_point now) {
     wanted.stage = acquire_call::phase::scanning;
     if (wanted.queue != nullptr) {
         wanted.queue->polls.asked_all(now);
     }
     const slot_search& search = *wanted.search;
-    slot_scan& asking = new_scan(wanted.key, search.slots(), search.wants(), false);
+    slot_scan& asking = scans_.create();
+    asking.key = wanted.key;
+    asking.begin(size(), majority(), search.slots(), search.wants());
     asking.asked_by = wanted.self;
     wanted.search->scan = asking.self;
     if (masters_.ready()) {
@@ -125,74 +118,40 @@ bool engine::try_next_slot(acquire_call& wanted, claim& attempt, time_point now)
 
 // --- Scans
 
-void engine::query_slots(
-    std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now) {
-    std::string key;
-    assign_pool_key(key, rules_.key_prefix, pool);
-    slot_scan& asking = new_scan(key, slots, slots, true);
-    asking.cookie = cookie;
-    ask_masters(asking, now);
-    if (asking.over()) {
-        report_pool(asking);
-    } else {
-        timers_.set(asking.wake, later(now, rules_.master_timeout));
-    }
-}
-
 void engine::ask_masters(slot_scan& asking, time_point now) {
     wire_.flush(); // a slot may be free after the removals of this turn
     for (std::size_t i = 0; i < masters_.size(); ++i) {
-        // The status of a pool includes masters that may not vote.
-        const connection& link = *masters_[i].link;
-        const bool answers = asking.wants_owners()
-                                 ? link.up() && !link.silent() && !masters_[i].duplicate
-                                 : masters_[i].admitted;
-        if (!answers || link.overloaded()) {
-            asking.not_asked(i, answers ? vote::unreachable : masters_[i].otherwise);
+        if (!masters_[i].admitted || masters_[i].link->overloaded()) {
+            asking.not_asked(i, masters_[i].admitted ? vote::unreachable : masters_[i].otherwise);
             continue;
         }
-        const bool certifies = asking.wants_owners() && rules_.guarded();
-        asking.asked(i, certifies);
+        asking.asked(i);
         for (unsigned command = 0; command < asking.commands(); ++command) {
             send_scan(asking, i, command, now);
-        }
-        if (certifies) {
-            wire_.send(
-                i,
-                {"GET", rules_.record_key},
-                {.kind = command_kind::read_record,
-                 .record = link.record(),
-                 .to = this,
-                 .subject = asking.self},
-                now);
         }
     }
 }
 
 void engine::send_scan(
     const slot_scan& asking, std::size_t master, unsigned command, time_point now) {
-    const std::uint32_t first = slot_scan::first_of(command);
-    const std::uint32_t count = asking.count_of(command);
     // Only the guarded protocol uses a script: plain also works where scripts are forbidden. It is
     // rare, and sent whole: no command variant needs to be remembered.
-    const bool owners = asking.wants_owners() || !rules_.guarded();
+    const std::uint32_t count = asking.count_of(command);
+    const bool native = !rules_.guarded();
     const decimal number(count);
     std::vector<std::string_view> words{"MGET"};
-    if (!owners) {
+    if (!native) {
         words = {"EVAL", scan_slots, number};
     }
-    std::vector<std::string> keys(count);
-    for (std::uint32_t i = 0; i < count; ++i) {
-        assign_slot_key(keys[i], asking.key, first + i);
-        words.push_back(keys[i]);
-    }
+    const auto keys = slot_keys(asking.key, slot_scan::first_of(command), count);
+    words.insert(words.end(), keys.begin(), keys.end());
     std::string bytes;
     append_command(bytes, words);
     wire_.send(
         master,
         bytes,
         {.kind = command_kind::scan_slots,
-         .how = owners ? command_variant::native : command_variant::eval,
+         .how = native ? command_variant::native : command_variant::eval,
          .epoch = static_cast<std::uint16_t>(command),
          .to = this,
          .subject = asking.self},
@@ -204,34 +163,16 @@ void engine::scan_answered(const arrival& at, const reply* answer) {
     if (asking == nullptr) {
         return; // the search has continued without this scan
     }
-    const master& one = masters_[at.master];
     if (answer == nullptr) {
-        asking->dropped(at.master, one.link->why_down());
-    } else if (at.command.kind == command_kind::read_record) {
-        asking->certified(at.master, one.link->certifies(at.command, *answer));
+        asking->dropped(at.master, masters_[at.master].link->why_down());
     } else {
         const bool native = at.command.how == command_variant::native;
-        asking->answered(
-            at.master, at.command.epoch, native, *answer, masters_.longest_ttl(), one.admitted);
+        asking->answered(at.master, at.command.epoch, native, *answer, masters_.longest_ttl());
     }
-    if (!asking->decided()) {
-        return;
-    }
-    if (acquire_call* const wanted = acquires_.find(asking->asked_by)) {
+    acquire_call* const wanted = acquires_.find(asking->asked_by);
+    if (asking->decided() && wanted != nullptr) {
         slots_found(*wanted, *asking, at.now);
-    } else {
-        report_pool(*asking);
     }
-}
-
-void engine::report_pool(slot_scan& done) {
-    timers_.cancel(done.wake);
-    lock_status status = done.status(majority());
-    for (std::size_t i = 0; i < status.masters.size(); ++i) {
-        status.masters[i].endpoint = rules_.names[i];
-    }
-    host_.queried(done.cookie, std::move(status));
-    scans_.destroy(done);
 }
 
 } // namespace redlock::core

@@ -1,36 +1,17 @@
 #include "slot_search.hpp"
 
-#include "core/base/hash.hpp"
-
 #include <utility>
 
 namespace redlock::core {
 
-slot_status judge_slot(const std::vector<std::string_view>& tokens, std::size_t quorum) {
-    for (const std::string_view one : tokens) {
-        if (static_cast<std::size_t>(std::ranges::count(tokens, one)) >= quorum) {
-            return one.empty() ? slot_status{lock_state::free, {}}
-                               : slot_status{lock_state::held, digest_of(one)};
-        }
-    }
-    return {};
-}
-
 void slot_scan::begin(
-    std::size_t masters,
-    std::size_t quorum,
-    std::uint32_t slots,
-    std::uint32_t wanted,
-    bool with_owners) {
+    std::size_t masters, std::size_t quorum, std::uint32_t slots, std::uint32_t wanted) {
     slots_ = slots;
     quorum_ = quorum;
     wanted_ = wanted;
     masters_.assign(masters, part{});
     free_.assign(slots, 0);
     votes.reset(masters);
-    if (with_owners) {
-        owners_.assign(masters, std::vector<std::optional<std::string>>(slots));
-    }
 }
 
 void slot_scan::answered(
@@ -38,19 +19,13 @@ void slot_scan::answered(
     unsigned command,
     bool native,
     const reply& got,
-    std::chrono::milliseconds max_ttl,
-    bool may_vote) {
-    may_vote_ |= may_vote ? set_of(master) : 0U;
+    std::chrono::milliseconds max_ttl) {
     const std::uint32_t first = first_of(command);
     const std::uint32_t count = count_of(command);
     std::string free;
     if (native && got.is_array(count)) {
         for (std::uint32_t i = 0; i < count; ++i) {
-            const reply& owner = got.elements[i];
-            free += owner.type == reply_type::nil ? '1' : '0';
-            if (wants_owners()) {
-                owners_[master][first + i] = std::string(owner.text);
-            }
+            free += got.elements[i].type == reply_type::nil ? '1' : '0';
         }
     } else if (
         !native && got.is_array(2) && got.elements[0].text.size() == count
@@ -73,11 +48,6 @@ void slot_scan::answered(
             free_[first + i] += one;
         }
     }
-}
-
-void slot_scan::certified(std::size_t master, bool kept) {
-    --masters_[master].awaited;
-    may_vote_ &= kept ? ~master_set{0} : ~set_of(master);
 }
 
 void slot_scan::dropped(std::size_t master, std::string_view why) {
@@ -136,32 +106,6 @@ void slot_scan::explain() {
                     + " slots are free there");
         }
     }
-}
-
-lock_status slot_scan::status(std::size_t quorum) {
-    lock_status out;
-    explain();
-    for (std::size_t i = 0; i < votes.of.size(); ++i) {
-        const bool unused = votes.of[i].said == vote::held && masters_[i].free == slots_;
-        master_vote& one = out.masters.emplace_back();
-        one.vote = unused ? vote::absent : votes.of[i].said;
-        one.text = votes.text(i);
-    }
-    std::vector<std::string_view> tokens;
-    for (std::uint32_t i = 0; i < slots_; ++i) {
-        tokens.clear();
-        for (std::size_t master = 0; master < owners_.size(); ++master) {
-            const std::optional<std::string>& owner = owners_[master][i];
-            if (owner && (!owner->empty() || (may_vote_ & set_of(master)) != 0)) {
-                tokens.push_back(*owner);
-            }
-        }
-        out.slots.push_back(judge_slot(tokens, quorum));
-    }
-    out.state = out.count(lock_state::free) > 0         ? lock_state::free
-                : out.count(lock_state::held) == slots_ ? lock_state::held
-                                                        : lock_state::undecided;
-    return out;
 }
 
 } // namespace redlock::core

@@ -6,17 +6,13 @@
 
 #include "core/base/backoff.hpp"
 #include "core/base/pool.hpp"
-#include "core/base/timers.hpp"
 #include "core/bytes/resp.hpp"
 #include "core/locks/ballots.hpp"
-
-#include <redlock/diagnostics.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,33 +21,20 @@ namespace redlock::core {
 
 struct acquire_call;
 
-/// The owner of a slot, from the tokens that the masters reported for it, empty ones for a free
-/// slot. A master without a reply is left out.
-slot_status judge_slot(const std::vector<std::string_view>& tokens, std::size_t quorum);
-
-/// A scan of the slots of a pool: which of them are free on a majority of the masters, or which
-/// owners they have. For an acquire it is a filter before attempts, not a part of a vote: its
-/// result may be outdated at once. Sends nothing itself.
+/// A scan of the slots of a pool: which of them are free on a majority of the masters. It is a
+/// filter before attempts, not a part of a vote: its result may be outdated at once. Sends nothing
+/// itself.
 class slot_scan {
 public:
     /// Slots per command. Such a command blocks a master for about 1 ms.
     static constexpr std::uint32_t slots_per_command = 512;
 
     handle<slot_scan> self;
-    timer wake{.owner = timer_owner::slot_scan};
-    std::uint64_t cookie = 0;      // identifies a status query for the host
-    handle<acquire_call> asked_by; // the acquire; none for a status query
-    std::string key;               // of the pool
+    handle<acquire_call> asked_by;
+    std::string key; // of the pool
     ballots votes;
 
-    /// `with_owners`: for the status of the pool.
-    void begin(
-        std::size_t masters,
-        std::size_t quorum,
-        std::uint32_t slots,
-        std::uint32_t wanted,
-        bool with_owners);
-    bool wants_owners() const noexcept { return !owners_.empty(); }
+    void begin(std::size_t masters, std::size_t quorum, std::uint32_t slots, std::uint32_t wanted);
 
     /// \name The commands to one master, numbered from 0
     /// \{
@@ -64,21 +47,16 @@ public:
     }
     /// \}
 
-    /// They are sent to one more master, and `more` after them.
-    void asked(std::size_t master, bool more = false) noexcept {
-        masters_[master] = {commands() + (more ? 1U : 0U), 0, true};
-    }
+    /// They are sent to one more master.
+    void asked(std::size_t master) noexcept { masters_[master] = {commands(), 0, true}; }
 
-    /// A reply to one of them. `native`: it has the owners; otherwise it is that of the script.
+    /// A reply to one of them. `native`: to MGET; otherwise it is that of the script.
     void answered(
         std::size_t master,
         unsigned command,
         bool native,
         const reply& got,
-        std::chrono::milliseconds max_ttl,
-        bool may_vote = true);
-    /// Of a status: the memory record, read after the slots. `kept`: the master has lost nothing.
-    void certified(std::size_t master, bool kept);
+        std::chrono::milliseconds max_ttl);
     /// The connection broke before the reply.
     void dropped(std::size_t master, std::string_view why);
     /// Nothing is sent to the master: its vote.
@@ -87,10 +65,10 @@ public:
     bool over() const noexcept { return std::ranges::none_of(masters_, &part::awaited); }
     /// Number of masters that have reported all slots.
     std::size_t complete() const noexcept;
-    /// Whether no further reply is needed: all have arrived, or, without owners, a majority has
-    /// reported all slots and enough are free.
+    /// Whether no further reply is needed: all have arrived, or a majority has reported all slots
+    /// and enough are free.
     bool decided() const noexcept {
-        return over() || (!wants_owners() && complete() >= quorum_ && found() >= wanted_);
+        return over() || (complete() >= quorum_ && found() >= wanted_);
     }
     /// Number of slots that are free on a majority.
     std::size_t found() const noexcept;
@@ -100,12 +78,9 @@ public:
 
     /// Completes the votes for the diagnostics of an acquire that found no slot to try.
     void explain();
-    lock_status status(std::size_t quorum);
 
     void reset() {
         asked_by = {};
-        may_vote_ = 0;
-        owners_.clear();
         votes.clear_texts();
     }
 
@@ -123,9 +98,6 @@ private:
     std::size_t wanted_ = 1;
     std::vector<part> masters_;
     std::vector<std::uint8_t> free_; // by slot: number of masters that report it free
-    master_set may_vote_ = 0;        // when they replied: the others may have lost keys
-    /// By master and slot: empty where a master did not report it.
-    std::vector<std::vector<std::optional<std::string>>> owners_;
 };
 
 class slot_search {
