@@ -109,7 +109,11 @@ void parse(command_line& into, const std::vector<std::string>& words) {
             attempt();
         }
         take_arguments(into);
-    } catch (const CLI::Success&) {
+    } catch (const CLI::Success& asked) {
+        const std::vector<std::string> unknown = into.app.remaining();
+        if (&asked_of(into) == &into.app && !unknown.empty() && !unknown[0].starts_with("-")) {
+            refuse(into, asked); // --help after a command that does not exist
+        }
         throw;
     } catch (const CLI::ParseError& error) {
         refuse(into, error);

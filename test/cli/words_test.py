@@ -67,6 +67,7 @@ def _(quorum):
             (['lock', 'a'], "unknown command 'lock', did you mean run or acquire?"),
             # no guess that is far off
             (['foo'], "unknown command 'foo'; redlock --help lists the commands"),
+            (['foo', '--help'], "unknown command 'foo'; redlock --help lists the commands"),
             (['man', 'foo'], "unknown command 'foo'; redlock --help lists the commands"),
             (['rnu', *run[:1]], "unknown command 'rnu', did you mean run?"),
             (['run', '--slots', '2', '--fifo', *run],
