@@ -74,10 +74,35 @@ std::string_view remedy_of(std::string_view cause) noexcept {
     constexpr std::string_view login =
         "correct the user and the password: --username, --password-file, or in its URL; give none "
         "if it has none";
+    constexpr std::string_view cluster = "it is a node of a cluster: use servers with "
+                                         "cluster-enabled no";
+    constexpr std::string_view permission =
+        "its ACL lacks a permission: redlock doctor --notes prints a line that is sufficient; ACL "
+        "LOG there shows what it refused";
+    constexpr std::string_view own_certificate =
+        "use a certificate that it accepts: --tls-certificate-file and --tls-private-key-file";
     static constexpr std::array rows{
         row{"OOM command not allowed",
             "maxmemory is reached, so new locks are refused; held locks can be extended and "
             "released. Delete other data, or raise the limit: CONFIG SET maxmemory"},
+        row{"BUSY ",
+            "wait until its script or function has ended, or end it: SCRIPT KILL or FUNCTION "
+            "KILL; one that has written can only be waited for"},
+        row{"LOADING", "wait until it has loaded its data"},
+        row{"NOREPLICAS",
+            "its writes need replicas that it does not have: CONFIG SET min-replicas-to-write 0"},
+        row{"READONLY", "it is a replica: list an independent master, or REPLICAOF NO ONE"},
+        row{"MISCONF", "it cannot save its data: check its disk and its log"},
+        row{cluster, ""}, // the text says it
+        row{"CROSSSLOT", cluster},
+        row{"CLUSTERDOWN", cluster},
+        row{"MOVED ", cluster},
+        row{"nknown command", missing_command},
+        row{"Unknown Redis command", missing_command}, // in a script of Redis 7.0
+        row{"NOPERM", permission},
+        row{"The user executing the script can't", permission}, // the same
+        row{"ACL failure in script", permission},
+        row{"cannot use ", "correct its name, or make it usable and readable for this user"},
         row{"it belongs to that of",
             "correct --masters, or change the members by `redlock members add`, `remove` or "
             "`replace` (a quorum of one master cannot grow); if the recorded list is wrong, see "
@@ -89,6 +114,11 @@ std::string_view remedy_of(std::string_view cause) noexcept {
         row{"AUTH", login},
         row{"refused", "start it; check its port, its bind address and firewalls"},
         row{"Host not found", "correct the host in its URL, or the resolver"},
+        row{"may require a certificate", own_certificate},
+        row{"alert certificate", own_certificate},
+        row{"alert bad certificate", own_certificate},
+        row{"alert unknown ca", own_certificate},
+        row{"certificate has expired", "renew its certificate"},
         row{"certificate", "correct --tls-ca-file, --tls-server-name or the host in its URL"},
         row{"connect_timeout",
             "check that a server listens there and is not stopped; if it is far away, increase "
@@ -108,10 +138,20 @@ std::string_view remedy_of(std::string_view cause) noexcept {
     return found != rows.end() ? found->remedy : std::string_view();
 }
 
+std::string_view remedy_of(std::string_view cause, const redlock::endpoint& where) noexcept {
+    if (where.path.empty() || !cause.starts_with("connect: ")) {
+        return remedy_of(cause);
+    }
+    return cause.find("Permission denied") != std::string_view::npos
+               ? "allow this user to write to the socket: unixsocketperm in its configuration, or "
+                 "a group of both; its directories must also be accessible"
+               : "start it; correct the path: it must be that of unixsocket in its configuration";
+}
+
 void hint_at_causes(const redlock::config& how, const std::vector<std::string>& texts) {
     std::map<std::string_view, std::vector<std::string>> masters_of; // by remedy
     for (std::size_t i = 0; i < texts.size(); ++i) {
-        if (const std::string_view remedy = remedy_of(texts[i]); !remedy.empty()) {
+        if (const std::string_view remedy = remedy_of(texts[i], how.masters[i]); !remedy.empty()) {
             masters_of[remedy].push_back(to_string(how.masters[i]));
         }
     }

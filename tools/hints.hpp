@@ -12,9 +12,16 @@
 
 namespace cli {
 
+inline constexpr std::string_view missing_command =
+    "a command is disabled, renamed or not supported there: remove rename-command from its "
+    "configuration, or use another server";
+
 /// What to change about a server, by the text of its error or of why it does not vote; empty if
 /// that is not known.
 std::string_view remedy_of(std::string_view cause) noexcept;
+
+/// The same of a server at this endpoint, which may be a Unix socket.
+std::string_view remedy_of(std::string_view cause, const redlock::endpoint& where) noexcept;
 
 /// Prints what to change about the masters, by the text of each.
 void hint_at_causes(const redlock::config& how, const std::vector<std::string>& texts);
