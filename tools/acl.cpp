@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace cli {
 
 std::string acl_line(const redlock::config& how) {
@@ -13,10 +15,13 @@ std::string acl_line(const redlock::config& how) {
     return fmt::format(
         "ACL SETUSER {} reset on >PASSWORD {} +info +eval +evalsha +time +get +set +incr +del "
         "+pttl +pexpire +mget +zadd +zscore +zrange +zrank +zrem{} +ping "
-        "+client|setname +publish +subscribe +unsubscribe",
+        "+client|setname +publish +subscribe +unsubscribe{}",
         user,
         scope,
-        how.protocol == redlock::protocol::guarded ? " +zremrangebyscore +zcard" : "");
+        how.protocol == redlock::protocol::guarded ? " +zremrangebyscore +zcard" : "",
+        std::ranges::any_of(how.masters, [](const auto& one) { return one.database != 0; })
+            ? " +select"
+            : "");
 }
 
 } // namespace cli

@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace cli {
@@ -51,12 +53,13 @@ private:
                 vote_of(masters_[i], health_.masters[i]);
             }
         }
-        if (!health_.ready) {
+        const std::size_t voting = voters(out_, masters_, health_);
+        if (!health_.ready || voting < health_.quorum) {
             add(severity::broken,
                 "quorum",
                 fmt::format(
                     "no lock can be acquired: {} of {} masters vote, {} are needed",
-                    health_.admitted,
+                    voting,
                     health_.masters.size(),
                     health_.quorum),
                 "see the findings of the masters");
@@ -350,6 +353,28 @@ private:
 };
 
 } // namespace
+
+bool refuses_locks(const finding& it) {
+    constexpr std::array<std::string_view, 8> checks{
+        "acl", "commands", "latency", "persistence", "reachable", "scripts", "slots", "writes"};
+    return it.level == severity::broken && std::ranges::count(checks, it.check) > 0;
+}
+
+std::size_t voters(
+    const std::vector<finding>& found,
+    const std::vector<facts>& masters,
+    const redlock::health& health) {
+    std::size_t out = health.admitted;
+    for (std::size_t i = 0; i < masters.size(); ++i) {
+        const bool refuses = std::ranges::any_of(found, [&](const finding& one) {
+            return one.master == masters[i].endpoint && refuses_locks(one);
+        });
+        if (refuses && health.masters[i].state == redlock::master_state::admitted && out > 0) {
+            --out;
+        }
+    }
+    return out;
+}
 
 std::vector<finding> judge(
     const std::vector<facts>& masters, const redlock::config& how, const redlock::health& health) {

@@ -15,10 +15,10 @@
 #include <functional>
 #include <future>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 namespace cli {
 namespace {
@@ -39,12 +39,9 @@ redlock::health health_of(const redlock::config& how) {
 // hold for it endangers the locks of all.
 bool costs_a_vote_only(
     const finding& it, const std::vector<facts>& masters, const redlock::health& health) {
-    constexpr std::array<std::string_view, 6> refusals{
-        "acl", "latency", "persistence", "scripts", "slots", "writes"};
     for (std::size_t i = 0; i < masters.size(); ++i) {
         if (masters[i].endpoint == it.master) {
-            return health.masters[i].state != redlock::master_state::admitted
-                   || std::ranges::find(refusals, it.check) != refusals.end();
+            return health.masters[i].state != redlock::master_state::admitted || refuses_locks(it);
         }
     }
     return false; // it is about the quorum
@@ -55,16 +52,10 @@ bool works(
     const std::vector<finding>& found,
     const std::vector<facts>& masters,
     const redlock::health& health) {
-    std::set<std::string_view> broken;
-    for (const finding& one : found) {
-        if (one.level == severity::broken) {
-            if (!costs_a_vote_only(one, masters, health)) {
-                return false;
-            }
-            broken.insert(one.master);
-        }
-    }
-    return health.ready && masters.size() >= health.quorum + broken.size();
+    return health.ready && voters(found, masters, health) >= health.quorum
+           && std::ranges::all_of(found, [&](const finding& one) {
+                  return one.level != severity::broken || costs_a_vote_only(one, masters, health);
+              });
 }
 
 struct judgement_of_all {
@@ -125,6 +116,29 @@ void print_table(const std::vector<facts>& masters, const redlock::health& healt
     }
 }
 
+// What is said of one master, of several.
+std::string of_several(const std::string& what) {
+    constexpr std::array<std::array<std::string_view, 2>, 11> forms{{
+        {"is a node of a cluster", "are nodes of a cluster"},
+        {"is a sentinel", "are sentinels"},
+        {"is a replica", "are replicas"},
+        {"is not a member", "are not members"},
+        {"was a replica before, or has", "were replicas before, or have"},
+        {"is ", "are "},
+        {"does ", "do "},
+        {"has ", "have "},
+        {"refuses ", "refuse "},
+        {"replies ", "reply "},
+        {"wants ", "want "},
+    }};
+    for (const auto& [one, several] : forms) {
+        if (what.starts_with(one)) {
+            return std::string(several) + what.substr(one.size());
+        }
+    }
+    return what;
+}
+
 // What was found on several masters is printed once.
 void print_findings(const std::vector<finding>& found, bool notes) {
     for (auto at = found.begin(); at != found.end(); ++at) {
@@ -136,18 +150,19 @@ void print_findings(const std::vector<finding>& found, bool notes) {
         if ((one.level == severity::note && !notes) || std::any_of(found.begin(), at, same)) {
             continue;
         }
-        std::string masters;
+        std::vector<std::string> masters;
         for (const finding& other : found) {
-            if (same(other)) {
-                masters += (masters.empty() ? "" : ", ") + other.master;
+            if (same(other) && !other.master.empty()) {
+                masters.push_back(other.master);
             }
         }
         fmt::print(
-            "\n{} [{}] {}{}\n",
+            "\n{} [{}] {}{}{}\n",
             tinted(tint_of(one.level), to_string(one.level)),
             one.check,
-            masters + (masters.empty() ? "" : " "),
-            printable(one.what));
+            fmt::join(masters, ", "),
+            masters.empty() ? "" : " ",
+            printable(masters.size() > 1 ? of_several(one.what) : one.what));
         if (!one.change.empty()) {
             fmt::print("    {}\n", printable(one.change));
         }
@@ -181,6 +196,7 @@ int doctor(const doctor_options& wanted, const settings& common) {
             {{"verdict", verdict.name},
              {"ready", health.ready},
              {"admitted", health.admitted},
+             {"voting", voters(found, masters, health)},
              {"quorum", health.quorum},
              {"masters", masters.size()},
              {"acl", acl_line(how)},
@@ -194,7 +210,7 @@ int doctor(const doctor_options& wanted, const settings& common) {
         fmt::print(
             "\nVerdict: {} ({} of {} masters vote, {} needed)\n",
             tinted(verdict.colour, verdict.words),
-            health.admitted,
+            voters(found, masters, health),
             masters.size(),
             health.quorum);
     }

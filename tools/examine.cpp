@@ -23,6 +23,7 @@ namespace {
 using redlock::core::reply_type;
 using redlock::detail::connection;
 using redlock::detail::connection_error;
+using redlock::detail::refused_error;
 using redlock::detail::reply;
 
 constexpr int pings = 9;
@@ -48,7 +49,7 @@ std::map<std::string, std::string> fields_of(std::string_view text) {
 
 bool forbidden(const reply& answer) {
     return answer.failed()
-           && (answer.text.starts_with("NOPERM") || answer.text.starts_with("ERR unknown command"));
+           && (answer.text.starts_with("NOPERM") || answer.text.starts_with("ERR unknown "));
 }
 
 bool is_ok(const reply& answer) {
@@ -82,7 +83,7 @@ public:
                 std::chrono::duration_cast<us>(std::chrono::steady_clock::now() - before));
         }
         std::sort(out_.round_trips.begin(), out_.round_trips.end());
-        try_permissions();
+        try_permissions(other);
         look_at_clock();
     }
 
@@ -113,12 +114,12 @@ public:
     }
 
 private:
-    // A server that refuses INFO for another reason than its ACL refuses everything.
+    // A server that refuses INFO, and does not forbid it, refuses everything.
     reply info_of(connection& from, const std::vector<std::string_view>& words) {
         reply info = from.ask(words);
         if (info.failed() && !forbidden(info)) {
             out_.wants_password = info.text.starts_with("NOAUTH");
-            throw connection_error(info.text);
+            throw refused_error(info.text);
         }
         return info;
     }
@@ -126,7 +127,7 @@ private:
     void read_info() {
         const reply info = info_of(master_, {"INFO"});
         if (info.failed()) {
-            out_.permissions.push_back({"+info", true, info.text});
+            out_.permissions.push_back({"+info", "", info.text});
         }
         out_.info = fields_of(info.text);
     }
@@ -145,42 +146,69 @@ private:
     }
 
     // On keys of a lock of its own: they have the same form as all others.
-    void try_permissions() {
+    void try_permissions(connection& other) {
         std::random_device random;
         const std::string name = fmt::format("redlock-doctor-{:08x}{:08x}", random(), random());
         const redlock::detail::lock_keys keys = redlock::detail::keys_of(how_, name);
         const auto& [lock, fence] = std::tie(keys.lock, keys.fence);
-        const reply set = attempt("+set", true, {"SET", lock, "doctor", "NX", "PX", "2000"});
+        const reply set = attempt("+set", "", {"SET", lock, "doctor", "NX", "PX", "2000"});
         understood("SET", set, is_ok(set));
         if (set.failed() && !forbidden(set)) {
             out_.write_refusal = set.text;
         }
-        const reply value = attempt("+get", true, {"GET", lock});
+        const reply value = attempt("+get", "", {"GET", lock});
         const bool expired = value.type == reply_type::nil; // on a slow master
         understood("GET", value, expired || value.text == "doctor");
-        number_of("PTTL", attempt("+pttl", true, {"PTTL", lock}));
-        number_of("PEXPIRE", attempt("+pexpire", true, {"PEXPIRE", lock, "2000"}));
+        number_of("PTTL", attempt("+pttl", "", {"PTTL", lock}));
+        number_of("PEXPIRE", attempt("+pexpire", "", {"PEXPIRE", lock, "2000"}));
         const bool guarded = how_.protocol == redlock::protocol::guarded;
-        reply script = attempt("+eval", true, {"EVAL", "return 1", "1", lock});
-        number_of("EVAL", script);
-        attempt("+evalsha", false, {"EVALSHA", std::string(40, '0'), "1", lock});
+        std::vector<std::string_view> script{"EVAL", "return 1", "1", lock};
         if (guarded) {
-            attempt("+time", true, {"TIME"});
-            script = master_.ask({"EVAL", "return 1", "3", lock, fence, out_.record});
-            number_of("EVAL", script);
+            attempt("+time", "", {"TIME"});
+            script = {"EVAL", "return 1", "3", lock, fence, out_.record};
         }
-        if (script.failed() && !forbidden(script)) {
-            out_.script_refusal = script.text;
+        const reply ran = attempt("+eval", "", script);
+        number_of("EVAL", ran);
+        if (ran.failed() && !forbidden(ran)) {
+            out_.script_refusal = ran.text;
         }
-        const reply pong = attempt("+ping", false, {"PING"});
+        attempt("+evalsha", "speed", {"EVALSHA", std::string(40, '0'), "1", lock});
+        const reply pong = attempt("+ping", "noticing that it hangs", {"PING"});
         understood("PING", pong, pong.text == "PONG");
-        const reply named =
-            attempt("+client|setname", false, {"CLIENT", "SETNAME", "redlock-doctor"});
+        const reply named = attempt(
+            "+client|setname", "names in CLIENT LIST", {"CLIENT", "SETNAME", "redlock-doctor"});
         understood("CLIENT SETNAME", named, is_ok(named));
+        try_forms(lock, is_ok(set));
         if (how_.release_notifications) {
-            number_of("PUBLISH", attempt("+publish", false, {"PUBLISH", keys.channel, "doctor"}));
+            const std::string use = "notification of waiters, which poll without";
+            number_of("PUBLISH", attempt("+publish", use, {"PUBLISH", keys.channel, "doctor"}));
+            try { // no other command may follow on a connection that is subscribed
+                attempt("+subscribe", use, {"SUBSCRIBE", keys.channel}, &other);
+                attempt("+unsubscribe", use, {"UNSUBSCRIBE", keys.channel}, &other);
+            } catch (const connection_error& error) { // a proxy that cannot
+                out_.permissions.push_back({"+subscribe", use, error.what()});
+            }
         }
-        number_of("DEL", attempt("+del", true, {"DEL", lock, fence}));
+        number_of("DEL", attempt("+del", "", {"DEL", lock, fence}));
+    }
+
+    // What some locks need. The key is a string, if it is there, so that none of these writes.
+    void try_forms(std::string_view key, bool is_there) {
+        const bool guarded = how_.protocol == redlock::protocol::guarded;
+        const std::string ordered = guarded ? "--shared and --fifo" : "--fifo";
+        attempt("+zadd", ordered, {"ZADD", key, "XX", "0", "doctor"});
+        attempt("+zscore", ordered, {"ZSCORE", key, "doctor"});
+        attempt("+zrange", ordered, {"ZRANGE", key, "0", "0"});
+        attempt("+zrem", ordered, {"ZREM", key, "doctor"});
+        attempt("+zrank", "--fifo", {"ZRANK", key, "doctor"});
+        if (guarded) {
+            attempt("+zremrangebyscore", "--shared", {"ZREMRANGEBYSCORE", key, "0", "0"});
+            attempt("+zcard", "status of readers", {"ZCARD", key});
+        }
+        attempt("+mget", guarded ? "status of --slots" : "status", {"MGET", key});
+        if (is_there) {
+            attempt("+incr", "--fencing", {"INCR", key});
+        }
     }
 
     // "4 RUN-ID PROMOTED-FROM BORN QUARANTINE ID"
@@ -214,10 +242,13 @@ private:
         }
     }
 
-    reply
-    attempt(const std::string& rule, bool needed, const std::vector<std::string_view>& words) {
-        reply answer = master_.ask(words);
-        out_.permissions.push_back({rule, needed, forbidden(answer) ? answer.text : ""});
+    reply attempt(
+        const std::string& rule,
+        const std::string& use,
+        const std::vector<std::string_view>& words,
+        connection* by = nullptr) {
+        reply answer = (by == nullptr ? master_ : *by).ask(words);
+        out_.permissions.push_back({rule, use, forbidden(answer) ? answer.text : ""});
         return answer;
     }
 
@@ -273,6 +304,9 @@ std::vector<facts> examine(const redlock::config& how, milliseconds apart) {
                 examination it(how.masters[i], how, out[i]);
                 std::this_thread::sleep_for(apart);
                 it.look_at_clock();
+            } catch (const refused_error& error) {
+                out[i].refused = true;
+                out[i].unreachable = error.what();
             } catch (const connection_error& error) {
                 out[i].unreachable = error.what();
             }

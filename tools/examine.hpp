@@ -17,8 +17,8 @@ namespace cli {
 
 /// A permission that was tested.
 struct permission {
-    std::string rule; ///< as an ACL names it: "+set", "&channel"
-    bool needed = false;
+    std::string rule;    ///< as an ACL names it: "+set", "&channel"
+    std::string use;     ///< what does not work without it; empty: no lock does
     std::string refusal; ///< the error of the server; empty: granted
 };
 
@@ -32,6 +32,7 @@ struct clock_sample {
 struct facts {
     std::string endpoint;
     std::string unreachable;     ///< why; the rest is empty then
+    bool refused = false;        ///< it was reached: that is its error
     bool wants_password = false; ///< none was given
     bool without_tls = false;    ///< its URL asks for TLS, and the server replies without
     std::string run_id_of_other_connection;

@@ -3,11 +3,13 @@
 #include "acl.hpp"
 #include "config/sizing.hpp"
 #include "hints.hpp"
+#include "words.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <utility>
 
@@ -51,12 +53,14 @@ public:
             return;
         }
         if (!it_.unreachable.empty()) {
-            const std::string_view known = remedy_of(it_.unreachable);
+            const std::string_view known = remedy_of(it_.unreachable, where_);
             const std::string_view remedy =
-                known.empty() ? "check that it runs, and check address, password and TLS" : known;
+                !known.empty() ? known
+                : it_.refused  ? "see docs/errors.md, 'Why a master does not vote'"
+                               : "check that it runs, and check address, password and TLS";
             add(severity::broken,
                 "reachable",
-                "not reachable: " + it_.unreachable
+                (it_.refused ? "replies with an error: " : "not reachable: ") + it_.unreachable
                     + (it_.without_tls ? "; the server replies without TLS" : ""),
                 std::string(it_.without_tls ? use_tls_or_not : remedy));
             return;
@@ -83,11 +87,12 @@ private:
     }
 
     void kind() {
-        if (it_["run_id"].empty()) {
+        // An INFO that is refused says nothing about the kind of the server.
+        if (it_["run_id"].empty() && it_.permissions.front().rule != "+info") {
             add(severity::broken,
                 "proxy",
                 "INFO has no run_id: a proxy, or not a Redis-compatible server",
-                "connect to the server itself, and allow INFO");
+                "connect to the server itself");
             return;
         }
         if (it_.run_id_of_other_connection != it_["run_id"]) {
@@ -107,6 +112,8 @@ private:
                     "memory record are in two slots{}",
                     works ? "" : " (" + refusal + ")"),
                 "use servers with cluster-enabled no");
+        } else if (it_["role"] == "slave" || it_["loading"] == "1") {
+            return; // said by role()
         } else if (!it_.write_refusal.empty()) {
             const std::string_view known = remedy_of(it_.write_refusal);
             add(severity::broken,
@@ -207,25 +214,78 @@ private:
         }
     }
 
-    void permissions() {
-        std::string needed;
-        std::string useful;
+    enum class cause { command, keys, channels, unknown };
+
+    static cause cause_of(std::string_view refusal) {
+        const auto says = [&](std::string_view part) {
+            return refusal.find(part) != std::string_view::npos;
+        };
+        return !refusal.starts_with("NOPERM") ? cause::unknown
+               : !says(" access ")            ? cause::command
+               : says("channel")              ? cause::channels
+                                              : cause::keys;
+    }
+
+    // "+client|setname" allows CLIENT SETNAME.
+    static std::string command_of(const std::string& rule) {
+        std::string out = replaced(rule.substr(1), "|", " ");
+        std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::toupper(c); });
+        return out;
+    }
+
+    // The commands that are refused for this cause: those that every lock needs, or the others,
+    // each with what does not work without it.
+    std::string refused(cause why, bool needed) const {
+        std::string out;
+        std::string_view use;
         for (const permission& one : it_.permissions) {
-            if (!one.refusal.empty()) {
-                std::string& list = one.needed ? needed : useful;
-                list += (list.empty() ? "" : " ") + one.rule;
+            if (one.refusal.empty() || cause_of(one.refusal) != why || one.use.empty() != needed) {
+                continue;
+            }
+            if (one.use != use) {
+                out += use.empty() ? "" : fmt::format(" ({}),", use);
+                use = one.use;
+            }
+            out += (out.empty() ? "" : " ")
+                   + (why == cause::unknown ? command_of(one.rule) : one.rule);
+        }
+        return out + (use.empty() ? "" : fmt::format(" ({})", use));
+    }
+
+    void permissions() {
+        for (const bool needed : {true, false}) {
+            const severity level = needed ? severity::broken : severity::warning;
+            const std::string_view which =
+                needed ? "commands that every lock needs" : "optional commands";
+            if (const std::string list = refused(cause::command, needed); !list.empty()) {
+                add(level,
+                    "acl",
+                    fmt::format("the ACL refuses {}: {}", which, list),
+                    acl_line(how_));
+            }
+            if (const std::string list = refused(cause::unknown, needed); !list.empty()) {
+                add(level,
+                    "commands",
+                    fmt::format("does not know {}: {}", which, list),
+                    std::string(missing_command));
             }
         }
-        if (!needed.empty()) {
+        if (!refused(cause::keys, true).empty() || !refused(cause::keys, false).empty()) {
             add(severity::broken,
                 "acl",
-                "the ACL refuses commands that every lock needs: " + needed,
+                fmt::format(
+                    "the ACL refuses keys of locks: it must allow the keys {}*, to read and to "
+                    "write",
+                    how_.key_prefix),
                 acl_line(how_));
         }
-        if (!useful.empty()) {
+        if (!refused(cause::channels, false).empty()) {
             add(severity::warning,
                 "acl",
-                "the ACL refuses optional commands (for speed, or for this report): " + useful,
+                fmt::format(
+                    "the ACL refuses channels of locks, so waiters poll: it must allow the "
+                    "channels &{}*",
+                    how_.key_prefix),
                 acl_line(how_));
         }
     }

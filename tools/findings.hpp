@@ -6,6 +6,7 @@
 
 #include <redlock/metrics.hpp>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,15 @@ struct finding {
     std::string what;   ///< what was found
     std::string change; ///< what to do about it; empty if nothing
 };
+
+/// Whether a master with this finding grants no lock.
+bool refuses_locks(const finding& it);
+
+/// How many masters vote, and grant locks.
+std::size_t voters(
+    const std::vector<finding>& found,
+    const std::vector<facts>& masters,
+    const redlock::health& health);
 
 /// Sorted by severity.
 std::vector<finding>

@@ -148,7 +148,7 @@ private:
         const auto send = [this](const std::vector<std::string_view>& words) {
             const reply answer = ask(words, how_.connect_timeout);
             if (answer.failed()) {
-                throw connection_error(core::refusal_of(words[0], answer.text, secret_));
+                throw refused_error(core::refusal_of(words[0], answer.text, secret_));
             }
         };
         if (!secret_.empty()) {

@@ -53,6 +53,12 @@ public:
     using std::runtime_error::runtime_error;
 };
 
+/// The server was reached, and replied with an error to the first commands.
+class refused_error : public connection_error {
+public:
+    using connection_error::connection_error;
+};
+
 /// \name Limits for replies, in bytes: far above what any command here returns
 /// \{
 inline constexpr std::size_t usual_reply_max = std::size_t{256} * 1024;

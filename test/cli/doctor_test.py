@@ -13,7 +13,7 @@ import threading
 import time
 
 from harness import (
-    BROKEN, DEGRADED, NO_QUORUM, WARNINGS, Listener, Master, Quorum, Relay, Skip, case, contains, ended, equal,
+    BROKEN, DEGRADED, NO_QUORUM, WARNINGS, Listener, Master, Quorum, Relay, ServerError, Skip, case, contains, ended, equal,
     free_port, listed, main, until, with_module)
 
 FINDS = {'broken': BROKEN, 'degraded': DEGRADED, 'warning': WARNINGS, 'healthy': 0}
@@ -159,8 +159,6 @@ def asking(*commands):
 spoilt('reachability: a master that is down', Master.kill, ('reachable', 'broken', 'not reachable'))
 spoilt('reachability: a master that hangs', lambda master: master.signal(signal.SIGSTOP),
        ('reachable', 'broken', 'no reply within'), words=['--connect-timeout', '300ms'])
-spoilt('proxy: something that is no server of Redis\' kind', asking('ACL SETUSER default -info'),
-       ('proxy', 'broken', 'no run_id'), alone=False)
 spoilt('replication: a master that requires replicas for its writes', asking('CONFIG SET min-replicas-to-write 1'),
        ('writes', 'broken', 'NOREPLICAS'), ('replication', 'warning', 'min-replicas-to-write'), alone=False)
 spoilt('eviction: a policy that evicts locks', asking('CONFIG SET maxmemory-policy allkeys-lru'),
@@ -169,9 +167,15 @@ spoilt('eviction: the same policy and a limit',
        asking('CONFIG SET maxmemory-policy allkeys-lru', 'CONFIG SET maxmemory 100mb'),
        ('eviction', 'broken', 'may evict locks'))
 spoilt('memory: a full master takes no lock', asking('CONFIG SET maxmemory 1'), ('writes', 'broken', 'OOM'), alone=False)
-spoilt('acl: what every lock needs', asking('ACL SETUSER default -eval -time'), ('acl', 'broken', '+eval +time'))
-spoilt('acl: what makes it faster', asking('ACL SETUSER default -publish -evalsha -config'),
-       ('acl', 'warning', '+evalsha +publish'))
+spoilt('acl: what every lock needs', asking('ACL SETUSER default -eval -time'), ('acl', 'broken', '+time +eval'))
+spoilt('acl: INFO, which says nothing about the server', asking('ACL SETUSER default -info'), ('acl', 'broken', '+info'))
+spoilt('acl: what some locks need, and what makes them faster',
+       asking('ACL SETUSER default -publish -subscribe -evalsha -config -zadd -zrem'),
+       ('acl', 'warning', '+evalsha (speed), +zadd +zrem (--shared and --fifo), +publish +subscribe (notification of waiters'))
+spoilt('acl: the keys of other programs only', asking('ACL SETUSER default resetkeys ~other:*'),
+       ('acl', 'broken', 'it must allow the keys redlock:*'))
+spoilt('acl: no channels', asking('ACL SETUSER default resetchannels'),
+       ('acl', 'warning', 'it must allow the channels &redlock:*'))
 
 
 @case('quarantine that is off, and a master_timeout that is not small')
@@ -208,9 +212,10 @@ def mistaken(quorum, env, *parts):
     waiting.terminate()
     waiting.communicate()
     report = examine(quorum, '--connect-timeout', '500ms', env=env)
-    equal({one['check'] for one in report['findings'] if one['severity'] == 'broken'} - {'reachable', 'role', 'slots'},
-          {'quorum'})
+    equal({one['check'] for one in report['findings'] if one['severity'] == 'broken'}
+          - {'acl', 'commands', 'reachable', 'role', 'slots', 'writes'}, {'quorum'})
     contains(json.dumps(report), *parts)
+    return said + json.dumps(report)
 
 
 @case('a server that says why and closes: maxclients, over TCP and a Unix socket, with and without a password', 0)
@@ -248,6 +253,46 @@ def _(quorum):
     texts = json.dumps(examine(quorum, env=node))
     equal(texts.count('CLUSTERDOWN Hash slot not served'), 1, texts)
     mistaken(quorum, listed(Web()), 'HTTP/1.1 400 Bad Request')
+    mistaken(quorum, listed(f'unix://{quorum.directory}', f'unix://{quorum.path("none")}'),
+             'Connection refused', 'No such file', 'unixsocket in its')
+
+
+def is_busy(master):
+    try:
+        return master.ask('PING') != 'PONG'
+    except ServerError as error:
+        return str(error).startswith('BUSY')
+
+
+@case('a server that is busy with a script was reached, and one that lacks a command has no wrong ACL', 0)
+def _(quorum):
+    busy = quorum.add('--lua-time-limit', '1')
+    with busy.connect() as client:
+        client.sendall(b'EVAL "while true do end" 0\r\n')
+        until(lambda: is_busy(busy), 'a script')
+        said = mistaken(quorum, listed(busy), 'BUSY ', 'SCRIPT KILL or FUNCTION KILL')
+        contains(said, 'replies with an error: BUSY')
+        assert 'not reachable' not in said, said
+    for command in ('EVAL', 'SET', 'INFO'):
+        said = mistaken(quorum, listed(quorum.add('--rename-command', command, '')), 'rename-command')
+        contains(said, f'does not know commands that every lock needs: {command}"')
+        assert 'ACL refuses' not in said and 'a proxy' not in said, said
+    lacking = listed(quorum.add('--rename-command', 'PUBLISH', '', '--rename-command', 'CLIENT', ''))
+    found(quorum, 'commands', 'warning', 'CLIENT SETNAME (names in CLIENT LIST), PUBLISH (', env=lacking, alone=False)
+    refusing = quorum.add()
+    refusing.ask('ACL', 'SETUSER', 'default', '-time')
+    mistaken(quorum, listed(refusing), 'ACL')
+
+
+@case('masters that are admitted and refuse every lock have no votes')
+def _(quorum):
+    founded(quorum)
+    for name in ('maxmemory', 'min-replicas-to-write'):
+        quorum.everywhere('ask', 'CONFIG', 'SET', name, 1)
+        contains(ended(quorum.run('doctor', '--clock-time', '10ms'), BROKEN).stdout, ' refuse to set a key: ',
+                 'no lock can be acquired: 0 of 3 masters vote', 'Verdict: broken (0 of 3 masters vote, 2 needed)')
+        mistaken(quorum, {}, f'CONFIG SET {name}')
+        quorum.everywhere('ask', 'CONFIG', 'SET', name, 0)
 
 
 class Web(Listener):
@@ -388,6 +433,7 @@ def informed(sentence, changes, check, severity, said):
         found(quorum, check, severity, said, env=env, alone=False)
 
 
+informed('proxy: something that is no server of Redis\' kind', {b'\nrun_id:': b'\nrun_no:'}, 'proxy', 'broken', 'no run_id')
 informed('persistence: a snapshot that failed', {b'rdb_last_bgsave_status:ok\r\n': b'rdb_last_bgsave_status:err\n'},
          'persistence', 'warning', 'last snapshot failed')
 informed('persistence: an append-only file that cannot be written',
@@ -453,7 +499,7 @@ def _(quorum):
     quorum.env.pop('REDLOCK_NO_QUARANTINE')
     result = ended(quorum.run('doctor', '--clock-time', '20ms'), BROKEN)
     names = ', '.join(master.name for master in quorum.masters)
-    contains(result.stdout, f'broken [vote] {names} does not vote: the quorum is not founded yet', 'redlock members found')
+    contains(result.stdout, f'broken [vote] {names} do not vote: the quorum is not founded yet', 'redlock members found')
     equal(result.stdout.count('not founded yet'), 1)
     equal(quorum.keys(), [])
 
@@ -489,6 +535,7 @@ def _(quorum):
     env = through(quorum, node)
     node.ask('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)
     until(lambda: 'cluster_state:ok' in node.ask('CLUSTER', 'INFO'), 'a cluster')
+    mistaken(quorum, listed(node), 'CROSSSLOT', 'cluster-enabled no')
     found(quorum, 'slots', 'broken', 'CROSSSLOT', master=node, env=env, alone=False)
 
 
@@ -531,7 +578,7 @@ def _(quorum):
             thread.join()
 
 
-def tls_masters(quorum, certificate):
+def tls_masters(quorum, certificate, clients='no'):
     """The URLs of three masters with a certificate for localhost, which is its own authority."""
     key = quorum.path('server.key')
     subprocess.run(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', certificate, '-days', '7',
@@ -539,7 +586,7 @@ def tls_masters(quorum, certificate):
     ports = [free_port() for _ in range(3)]
     try:
         for port in ports:
-            quorum.add('--tls-port', str(port), '--tls-auth-clients', 'no', '--tls-cert-file', certificate,
+            quorum.add('--tls-port', str(port), '--tls-auth-clients', clients, '--tls-cert-file', certificate,
                        '--tls-key-file', key, '--tls-ca-cert-file', certificate)
     except RuntimeError as error:
         raise Skip('this server has no TLS') from error
@@ -555,6 +602,10 @@ def _(quorum):
     mistaken(quorum, trusted | listed(*(url.replace('localhost', '127.0.0.1') for url in urls)),
              "it does not name '127.0.0.1'", '--tls-server-name')
     mistaken(quorum, listed(*(master.url.replace('redis:', 'rediss:') for master in quorum.masters)), 'without TLS', 'redis://')
+    strict = quorum.path('strict.crt')
+    env = listed(*tls_masters(quorum, strict, 'yes')) | {'REDLOCK_TLS_CA_FILE': str(strict)}
+    said = mistaken(quorum, env, 'may require a certificate', '--tls-private-key-file')
+    assert '--tls-ca-file' not in said and '--tls-server-name' not in said, said
     founded(quorum, env=trusted)
     report = examine(quorum, env=trusted)
     equal({one['check'] for one in report['findings'] if one['severity'] != 'note'}, {'tls', 'quarantine'})
