@@ -4,7 +4,7 @@
 import signal
 
 import harness
-from harness import CONFIGURATION, HELD, LIMIT_S, LOST, USAGE, case, contains, ended, equal, main, until
+from harness import CONFIGURATION, HELD, LIMIT_S, LOST, USAGE, case, contains, ended, equal, listed, main, until
 
 @case('one attempt for a slot of the largest pool succeeds on a healthy quorum, and a larger one is refused')
 def _(quorum):
@@ -29,6 +29,16 @@ def _(quorum):
     ended(quorum.run('run', '--shared', '--wait', 'none', 'a', '--', 'true'), HELD)
     result = quorum.run('--protocol', 'plain', 'run', '--shared', '--wait', 'none', 'a', '--', 'true')
     ended(result, CONFIGURATION)
+
+
+@case('a reader whose ACL does not let it look for others leaves them the lock when it goes')
+def _(quorum):
+    quorum.holder('a', '--shared')
+    for refused in ('-zscore', '-zrange'):
+        quorum.everywhere('ask', 'ACL', 'SETUSER', 'poor', 'reset', 'on', '>x', '~*', '&*', '+@all', refused)
+        poor = listed(*(one.url.replace('://', '://poor:x@') for one in quorum.masters))
+        contains(ended(quorum.run('run', '--shared', 'a', '--', 'true', env=poor), 0).stderr, "'a' was not released")
+        ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true'), HELD)
 
 
 def loses(quorum, leader):
