@@ -250,12 +250,10 @@ void wire::removed(const arrival& at, const frame& what) {
 
 void wire::each_replied(const arrival& at, const frame& what, frame_answers& all) {
     const bool extends = rules_.guarded() && at.command.kind == command_kind::extend;
-    told from = told_by(at);
     for (const frame::item& each : what.items) {
-        from.epoch = each.epoch;
         claim* const owner = claims_.find(each.claim);
         answer got = all.next();
-        if (extends && (all.forgot() || from.quarantined)) {
+        if (extends && (all.forgot() || masters_[at.master].link->quarantined(at.now))) {
             if (!wrong::unvouched_extends && got.said == vote::granted && owner != nullptr
                 && owner->votes.of[at.master].unvouched) {
                 got = {.said = vote::quarantined, .forgot = true}; // its SET has no certificate
@@ -274,6 +272,8 @@ void wire::each_replied(const arrival& at, const frame& what, frame_answers& all
             }
         }
         if (owner != nullptr) {
+            told from = told_by(at); // for each: a reply can change what the master is fit for
+            from.epoch = each.epoch;
             claim_replied(*owner, from, got, all.error());
         }
     }
@@ -313,7 +313,6 @@ void wire::sets_replied(
     const bool grants = got.said == vote::granted;
     const auto took = at.now - at.sent;
     const auto latency = ballot::latency_of(took);
-    told from = told_by(at);
     while (locks != 0) {
         const frame::item& each = *(what.items.end() - std::bit_width(locks));
         locks &= ~std::bit_floor(locks);
@@ -322,6 +321,7 @@ void wire::sets_replied(
             continue;
         }
         ballot& theirs = owner->votes.of[at.master];
+        told from = told_by(at);
         from.epoch = each.epoch;
         if (!grants || owner->ended() || !from.fit) {
             theirs.unvouched = theirs.unvouched && !grants;
