@@ -20,8 +20,8 @@ class Instance:
         self.name = f'{pathlib.Path(words[0]).name}'
         self.lines = []
         self.process = subprocess.Popen(
-            [str(word) for word in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, preexec_fn=run_examples.die_with_parent)
+            run_examples.leashed(words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True)
 
     def says(self, pattern):
         """Reads on to the first line that begins so."""

@@ -17,7 +17,7 @@ import tempfile
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'test' / 'cli'))
-from harness import Master, die_with_parent  # pylint: disable=wrong-import-position
+from harness import Master, leashed  # pylint: disable=wrong-import-position
 
 MASTERS = 3
 LIMIT_S = 30
@@ -53,8 +53,8 @@ OPTIONS = {'prometheus_endpoint': ['--check'], 'slots': ['--seconds', '6']}
 def run(program, masters):
     """Returns the lines that the example printed, and its exit status."""
     example = subprocess.Popen(
-        [program] + OPTIONS.get(pathlib.Path(program).name, []) + [master.url for master in masters],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=die_with_parent)
+        leashed([program] + OPTIONS.get(pathlib.Path(program).name, []) + [master.url for master in masters]),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     signal.alarm(LIMIT_S)
     lines = []
     try:

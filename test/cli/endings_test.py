@@ -195,7 +195,6 @@ def _(quorum):
 @case('a caller that ignores SIGCHLD gets the status of the command, and the end of the tool')
 def _(quorum):
     def ignore():
-        harness.die_with_parent()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
     for words in (['run', 'a'], ['run', '--slots', '2', 'b'], ['run', '--leave-daemons', 'c'], ['run', '--max-hold', '60s', 'd']):

@@ -11,6 +11,7 @@ import itertools
 import os
 import pathlib
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -43,19 +44,22 @@ def case(sentence, *masters, **how):
     return add
 
 
-LIBC = ctypes.CDLL(None)  # loaded before there are threads: a child that was just forked must not
+SETPRIV = shutil.which('setpriv')
 
 
-def die_with_parent():
-    """In a child: no test, however it ends, leaves a process running."""
-    PR_SET_PDEATHSIG = 1
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def leashed(words):
+    """A command that is killed when this process ends: no test, however it ends, leaves a process running.
+
+    By a program and not by a function between fork and exec, for which Python would copy itself: of all
+    that the tests of the tool cost the processor, that was the greatest part.
+    """
+    return [SETPRIV, '--pdeathsig', 'KILL', '--', *map(str, words)]
 
 
 def adopt_orphans(adopts):
     """Whether orphans among the descendants of this process become its children."""
     PR_SET_CHILD_SUBREAPER = 36
-    equal(LIBC.prctl(PR_SET_CHILD_SUBREAPER, int(adopts)), 0)
+    equal(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(adopts)), 0)
 
 
 def free_port():
@@ -115,7 +119,7 @@ class Master:
 
     def start(self):
         self.process = subprocess.Popen(
-            self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=self.env, preexec_fn=die_with_parent)
+            leashed(self.command()), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=self.env)
         limit = time.monotonic() + LIMIT_S
         while self.process.poll() is None and time.monotonic() < limit:
             try:
@@ -267,9 +271,8 @@ class Quorum:
     def start(self, *words, env=None, tool=None, **how):
         """The tool, or another one, with these words, under way."""
         how = {'stdin': subprocess.DEVNULL, 'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE,
-               'text': True, 'preexec_fn': die_with_parent} | how
-        process = subprocess.Popen(
-            [tool or TOOL, *map(str, words)], env=self.env | (env or {}), **how)
+               'text': True} | how
+        process = subprocess.Popen(leashed([tool or TOOL, *words]), env=self.env | (env or {}), **how)
         self.stack.callback(end, process)
         return process
 

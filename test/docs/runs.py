@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'cli'))
-from harness import adopt_orphans, children_of, die_with_parent  # pylint: disable=wrong-import-position
+from harness import adopt_orphans, children_of, leashed  # pylint: disable=wrong-import-position
 
 LIMIT_S = 150  # of a page; nothing waits for that long unless it hangs
 ISOLATED = ['unshare', '--net', '--pid', '--mount', '--fork', '--kill-child', '--mount-proc']
@@ -129,7 +129,7 @@ def run(page, env, alone):
         write_script(page, directory)
         how = 'the page ended here'
         try:
-            done = subprocess.run([*alone, sys.executable, __file__, name], env=env, timeout=LIMIT_S + 30,
+            done = subprocess.run([*alone, *leashed([sys.executable, __file__, name])], env=env, timeout=LIMIT_S + 30,
                                   stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 how = f'exit status {done.returncode}' + (
@@ -162,7 +162,6 @@ def end_children():
 
 
 def main(name):
-    die_with_parent()
     adopt_orphans(True)
     directory = pathlib.Path(name)
     if os.getpid() <= 2:  # in a namespace of processes, so also in one of networks

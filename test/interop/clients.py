@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 
-from harness import Skip, die_with_parent, end
+from harness import Skip, end, leashed
 
 HERE = pathlib.Path(__file__).resolve().parent
 SMALLEST_NODE = 18
@@ -92,9 +92,7 @@ class Client:
         else:
             urls = [master.url for master in masters]
             words = [os.environ['INTEROP_CLIENT'], kind, prefix, *urls]
-        self.process = subprocess.Popen(
-            [str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            preexec_fn=die_with_parent)
+        self.process = subprocess.Popen(leashed(words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     @property
     def ours(self):

@@ -35,7 +35,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'cli'))
 # pylint: disable=wrong-import-position
-from harness import Master, ServerError, children_of, die_with_parent, free_port, listed
+from harness import Master, ServerError, children_of, free_port, leashed, listed
 from hearts import now
 
 MASTERS, LOOPS, NAMES = 5, 6, ('one', 'two')
@@ -180,8 +180,7 @@ class Soak:
                 command = ['env', 'REDLOCK_FENCING_TOKEN=1', *command]
             line = [self.options.redlock, *words, name, '--', *command]
         process = subprocess.Popen(
-            line, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
+            leashed(line), env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         run = Run(number, name, process, lives)
         self.runs[loop] = run
         self.all_runs.append(run)
@@ -409,7 +408,7 @@ class Soak:
                 if place.server.process.poll() is None and place.server.ask('GET', key_of(name)) is not None:
                     self.late_keys[i, name] = f'{name} on master {i} is there when all runs have ended'
         if self.options.unsafe == 'left-process':
-            subprocess.Popen(['sleep', '30'], env=self.env, preexec_fn=die_with_parent)
+            subprocess.Popen(leashed(['sleep', '30']), env=self.env)
         self.wait(lambda: not self.processes(), 5)
         return self.judge(progress)
 
