@@ -13,7 +13,7 @@ for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
 with open(sys.argv[1], 'a') as out:
     while True:
         print(time.clock_gettime(time.CLOCK_BOOTTIME), os.getpid(), file=out, flush=True)
-        time.sleep(0.002)
+        time.sleep(0.005)
 '''
 
 
