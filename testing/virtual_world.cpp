@@ -95,12 +95,12 @@ std::size_t virtual_backend::write(std::size_t socket, std::string& bytes) {
         one,
         [this, text = std::exchange(bytes, {})](connection& there) {
             there.inbox += text;
-            read(there);
+            read_from(there);
         });
     return size;
 }
 
-void virtual_backend::read(connection& one) {
+void virtual_backend::read_from(connection& one) {
     memory_master& there = master_of(one);
     if (there.hung || !one.accepted) {
         return;

@@ -119,7 +119,7 @@ private:
         time_point last_command{};
         time_point last_reply{};
 
-        void read() override { outside->read(*this); }
+        void read() override { outside->read_from(*this); }
         void send_back(std::string bytes) override { outside->send_back(*this, std::move(bytes)); }
         void cut() override { outside->cut(*this); }
     };
@@ -129,7 +129,7 @@ private:
     void
     later(agenda& when, time_point moment, connection& one, std::function<void(connection&)> f);
     void end(connection& one);
-    void read(connection& one);
+    void read_from(connection& one);
     void send_back(connection& one, std::string bytes);
     void cut(connection& one);
 

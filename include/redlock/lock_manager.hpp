@@ -501,7 +501,7 @@ public:
     lock_watch(const shared_manager& manager, std::string resource);
     lock_watch(const lock_watch&) = delete;
     lock_watch& operator=(const lock_watch&) = delete;
-    ~lock_watch();
+    ~lock_watch(); // NOLINT(bugprone-exception-escape): see there
 
     /// As `lock_manager::async_query`.
     bool query(boost::asio::any_completion_handler<void(error_code, lock_status)> done);

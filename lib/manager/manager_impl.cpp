@@ -265,6 +265,8 @@ lock_watch::lock_watch(const shared_manager& manager, std::string resource)
     impl->dispatch([&](time_point now) { impl->engine().listen(resource_, now); });
 }
 
+// It throws where the system has no random numbers for what falls due: that ends the process.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 lock_watch::~lock_watch() {
     if (const auto impl = manager_.lock()) {
         const manager_impl::section lock(*impl);

@@ -17,7 +17,7 @@ namespace {
 // One scope: acquire, then the work while a loss is listened for, then release. The work runs on
 // the strand, and so does all that may happen at the same time: its end and a loss. The steps
 // before and after it need no strand unless the caller can cancel them.
-class scope : public procedure<scope>, public loss_listener {
+class scope final : public procedure<scope>, public loss_listener {
     friend procedure;
 
 public:

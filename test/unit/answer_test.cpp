@@ -137,7 +137,10 @@ TEST_CASE("the reply to a command for one lock is a vote, with what came with it
     for (const auto& [read, reply, means] : rows) {
         for (const command_variant how : {evalsha, eval}) {
             CAPTURE(reply);
-            CHECK(with_reply(reply, [&](auto& got) { return in_words(read(got, how)); }) == means);
+            CHECK(
+                with_reply(
+                    reply, [how, read = read](auto& got) { return in_words(read(got, how)); })
+                == means);
         }
     }
     for (const reader read : {read_acquire, read_raise, read_extend, read_remove}) {
