@@ -144,30 +144,37 @@ operation row(const char* name, Begin begin) {
 
 const locked_work no_work = [](lock&) -> asio::awaitable<void> { co_return; };
 
+// One type for all rows of a function: each type is a second of the compiler's time.
+auto acquiring(target wanted, acquire_options how) {
+    return [=](site& s, auto t) { return s.q.manager->async_acquire(wanted, how, std::move(t)); };
+}
+
+auto querying(const char* name) {
+    return [=](site& s, auto t) { return s.q.manager->async_query(name, std::move(t)); };
+}
+
+auto extending(lock site::*which, std::chrono::milliseconds ttl) {
+    return [=](site& s, auto t) { return (s.*which).async_extend(ttl, std::move(t)); };
+}
+
+auto releasing(lock site::*which) {
+    return [=](site& s, auto t) { return (s.*which).async_release(std::move(t)); };
+}
+
 const std::vector<operation>& operations() {
     static const std::string secret(40, 'a');
     static const std::vector<operation> all{
         row("run", [](site& s, auto t) { return s.q.manager->async_run(std::move(t)); }),
         row("ready", [](site& s, auto t) { return s.q.manager->async_ready(std::move(t)); }),
         row("close", [](site& s, auto t) { return s.q.manager->async_close(std::move(t)); }),
-        row("acquire",
-            [](site& s, auto t) {
-                return s.q.manager->async_acquire("r", patiently(), std::move(t));
-            }),
-        row("acquire, refused",
-            [](site& s, auto t) { return s.q.manager->async_acquire("", once(), std::move(t)); }),
+        row("acquire", acquiring("r", patiently())),
+        row("acquire, refused", acquiring("", once())),
+        row("acquire several", acquiring({"r", "s"}, once())),
+        row("acquire a slot", acquiring(redlock::slots("p", 3), once())),
         row("acquire, with diagnostics",
             [](site& s, auto t) {
                 return s.q.manager->async_acquire(
                     "r", patiently(), with_diagnostics(s.why, std::move(t)));
-            }),
-        row("acquire several",
-            [](site& s, auto t) {
-                return s.q.manager->async_acquire({"r", "s"}, once(), std::move(t));
-            }),
-        row("acquire a slot",
-            [](site& s, auto t) {
-                return s.q.manager->async_acquire(redlock::slots("p", 3), once(), std::move(t));
             }),
         row("acquire with a secret",
             [](site& s, auto t) {
@@ -175,24 +182,20 @@ const std::vector<operation>& operations() {
             }),
         row("attach",
             [](site& s, auto t) { return s.q.manager->async_attach("r", secret, std::move(t)); }),
-        row("query", [](site& s, auto t) { return s.q.manager->async_query("r", std::move(t)); }),
-        row("query, refused",
-            [](site& s, auto t) { return s.q.manager->async_query("", std::move(t)); }),
+        row("query", querying("r")),
+        row("query, refused", querying("")),
         row("add a member",
             [](site& s, auto t) {
                 return s.q.manager->async_add_member(
                     to_string(s.q.settings.masters[0]), std::move(t));
             }),
-        row("extend", [](site& s, auto t) { return s.held.async_extend(25s, std::move(t)); }),
-        row("extend, refused",
-            [](site& s, auto t) { return s.held.async_extend(0ms, std::move(t)); }),
-        row("extend what is released",
-            [](site& s, auto t) { return s.released.async_extend(25s, std::move(t)); }),
+        row("extend", extending(&site::held, 25s)),
+        row("extend, refused", extending(&site::held, 0ms)),
+        row("extend what is released", extending(&site::released, 25s)),
         row("wait for the loss",
             [](site& s, auto t) { return s.held.async_wait_lost(std::move(t)); }),
-        row("release", [](site& s, auto t) { return s.held.async_release(std::move(t)); }),
-        row("release again",
-            [](site& s, auto t) { return s.released.async_release(std::move(t)); }),
+        row("release", releasing(&site::held)),
+        row("release again", releasing(&site::released)),
         row("with_lock",
             [](site& s, auto t) {
                 return async_with_lock(*s.q.manager, "r", once(), no_work, std::move(t));
