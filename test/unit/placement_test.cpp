@@ -8,7 +8,7 @@ namespace placement_test { namespace {
 
 using namespace redlock;
 
-constexpr std::size_t resources = 100'000;
+constexpr std::size_t resources = 20'000;
 
 std::string resource(std::size_t i) {
     return "orders/" + std::to_string(i);

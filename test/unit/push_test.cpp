@@ -69,7 +69,7 @@ TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
     SECTION("an arbiter that does not answer is not waited for") {
         it.free_everywhere();
         it.paths[it.first].hung = true;
-        it.tell(it.first, "release-one", 10h);
+        it.tell(it.first, "release-one", 2h);
         CHECK(it.answered(it.name).won);
     }
     SECTION("an arbiter that fails does not decide") {
