@@ -50,8 +50,7 @@ SETPRIV = shutil.which('setpriv')
 def leashed(words):
     """A command that is killed when this process ends: no test, however it ends, leaves a process running.
 
-    By a program and not by a function between fork and exec, for which Python would copy itself: of all
-    that the tests of the tool cost the processor, that was the greatest part.
+    With a function between fork and exec Python would copy itself, which cost more than all that the tools do.
     """
     return [SETPRIV, '--pdeathsig', 'KILL', '--', *map(str, words)]
 

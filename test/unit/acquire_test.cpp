@@ -18,61 +18,6 @@ std::vector<std::string> traffic(const virtual_master& server) {
     return lines;
 }
 
-TEST_CASE("an acquire is answered at the deciding vote") {
-    started_quorum it(5);
-    for (std::size_t i = 0; i < 5; ++i) {
-        it.paths[i].back = milliseconds(10 * (i + 1));
-    }
-    const redlock::time_point began = it.now();
-    const answer got = it.acquire_now(once());
-    CHECK(got.won);
-    CHECK(got.at == began + 30ms);
-    CHECK(
-        got.votes
-        == std::vector<vote>{
-            vote::granted, vote::granted, vote::granted, vote::pending, vote::pending});
-    // Counted from before the first byte, not from the answer.
-    CHECK(got.deadline == began + usable(10s));
-    CHECK(it.engine.describe(got.ballots, it.now())[2].latency == 30ms);
-    it.run_for(50ms);
-    for (const virtual_master& server : it.masters) {
-        CHECK(
-            traffic(server) == std::vector<std::string>{"SET p:{r} " + got.token + " NX PX 10000"});
-    }
-}
-
-TEST_CASE("every mask of keys that others hold has the right outcome, and leaves no key of ours") {
-    for (std::size_t masters = 1; masters <= 5; ++masters) {
-        for (unsigned mask = 0; mask < (1U << masters); ++mask) {
-            CAPTURE(masters, mask);
-            started_quorum it(masters);
-            std::size_t theirs = 0;
-            for (std::size_t i = 0; i < masters; ++i) {
-                if ((mask >> i & 1U) != 0) {
-                    it.masters[i].put(it.key(), "somebody");
-                    ++theirs;
-                }
-            }
-            const answer got = it.acquire_now(once());
-            const bool majority = masters - theirs >= masters / 2 + 1;
-            CHECK(got.won == majority);
-            if (!majority) {
-                CHECK(got.why == errc::contended);
-                it.run_for(10ms);
-                CHECK(it.idle());
-            } else {
-                CHECK(it.release_now(got) == release_result::released);
-            }
-            for (std::size_t i = 0; i < masters; ++i) {
-                const bool held = (mask >> i & 1U) != 0;
-                CHECK(
-                    it.masters[i].value_of("p:{r}", it.now())
-                    == (held ? std::optional<std::string>("somebody") : std::nullopt));
-            }
-        }
-    }
-}
-
 TEST_CASE("three hung masters of five fail at master_timeout, and at once from then on") {
     started_quorum it(5);
     for (std::size_t i = 0; i < 3; ++i) {

@@ -318,34 +318,6 @@ TEST_CASE("close is bounded by master_timeout") {
     CHECK(it.engine.next_due() == redlock::core::forever);
 }
 
-TEST_CASE("close ends an acquire in the middle of an attempt and undoes it") {
-    started_quorum it(3);
-    it.delay_replies(20ms);
-    const std::uint64_t name = it.acquire(once(), 5ms);
-    it.close(60ms);
-    CHECK(it.answered(name).why == errc::closed);
-    CHECK(it.engine.closed_down());
-    CHECK(!it.has_key());
-}
-
-TEST_CASE("close undoes nothing twice of an acquire that pauses") {
-    started_quorum it(3);
-    it.hold_everywhere();
-    for (virtual_master& server : it.masters) {
-        server.know(redlock::core::guarded_release);
-    }
-    const std::uint64_t name = it.acquire(patient(10s));
-    it.paths[2].back = 20ms;
-    it.run_while_not([&] { return it.masters[0].count("EVAL remove") == 1; });
-    it.close(); // the rollback is under way
-    it.run_for(200ms);
-    CHECK(it.answered(name).why == errc::closed);
-    CHECK(it.closings == 1);
-    for (const virtual_master& server : it.masters) {
-        CHECK(server.count("EVAL") == server.count("SET"));
-    }
-}
-
 TEST_CASE("a failed acquire completes at the end of the closing at the latest") {
     started_quorum it(3);
     it.paths[2].takes_bytes = false;

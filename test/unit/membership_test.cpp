@@ -148,40 +148,6 @@ TEST_CASE("a quorum whose founder stopped when a majority voted can lose a maste
     }
 }
 
-TEST_CASE("an old record that is read first is not taken for the state before a change") {
-    world all(4);
-    const core::generation old{3, names({0, 1, 2, 3}), {true, "m3"}};
-    const core::generation present{5, names({0, 1, 2}), {false, "m3"}};
-    put(all, 3, {state::final, old});
-    put(all, {0, 1, 2}, {state::final, present});
-    client changer(all, {3, 0, 1, 2}, add_3);
-    changer.ask(0);
-    CHECK(changer.members().members().number == 3);
-    changer.settle();
-    CHECK(changer.members().members().number == 5);
-    CHECK(changer.members().change_text(changer.now).find("empty it first") != std::string::npos);
-    all.forget(3);
-    changer.settle();
-    CHECK(all.list(0).what == state::planned);
-}
-
-TEST_CASE(
-    "a client that learns a generation from the plan of the next one reads the others again") {
-    founded_world one;
-    settled_client user(one, {0, 1, 2, 3});
-    settled_client changer(one, {0, 1, 2, 3}, add_3);
-    user.settle();
-    changer.finish();
-    settled_client remover(one, {0, 1, 2, 3}, remove_0);
-    REQUIRE(one.list(1).what == state::planned);
-    user.ask(1);
-    CHECK(user.members().voters() == 4);
-    for (int round = 0; round < 3; ++round) {
-        user.send_wanted();
-    }
-    CHECK(user.admitted() == 4);
-}
-
 TEST_CASE("a master that comes back empty has the longest quarantine of any client") {
     founded_world one;
     client patient(one, {0, 1, 2});
