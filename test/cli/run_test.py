@@ -67,6 +67,7 @@ def _(quorum):
     options=['--requirepass', 'right'])
 def _(quorum):
     right, wrong = ({'REDLOCK_PASSWORD': word} for word in ('right', 'wrong'))
+    quorum.env |= {'REDLOCK_MAX_TTL': '3s', 'REDLOCK_TTL': '3s'}  # a short quarantine, which delays the holder below as well
     for words in (['run', 'a', '--', 'true'], ['acquire', 'a']):
         waiting = quorum.start(*words, env=wrong)
         contains(waiting.stderr.readline(), "waiting for 'a': not ready, 0 of 3", 'WRONGPASS')
@@ -75,7 +76,7 @@ def _(quorum):
         contains(waiting.stderr.readline(), "waiting for 'a': ", ' s until the quarantine ends')
     quorum.env |= right
     quorum.holder('a')
-    waiting = quorum.start('acquire', '--wait', '10s', 'a')
+    waiting = quorum.start('acquire', '--wait', '5s', 'a')
     contains(waiting.stderr.readline(), "waiting for 'a': held by ")
     quorum.everywhere('kill')
     contains(waiting.stderr.read(), 'no quorum', 'start it; check its port')
