@@ -7,11 +7,15 @@ using namespace redlock::test;
 TEST_CASE("guarded: scripts are sent by digest, and in full again when a server forgets them") {
     quorum_fixture site(3, guarded);
     const auto in_full = [&] { return calls_of(site.masters[0], "eval"); };
+    const auto extensions = [&] { return site.me.count().masters[0].extend_votes[vote::granted]; };
     const auto round = [&](const std::function<void()>& before_each) {
         before_each();
         lock mine = site.take_everywhere("r", with_token());
         before_each();
+        const auto extended = extensions();
         CHECK(site.me.extend(mine, 10s) == error_code());
+        // A majority was enough, and what is released is not sent again.
+        CHECK(site.eventually([&] { return extensions() > extended; }));
         before_each();
         CHECK(site.me.release(mine) == release_result::released);
         CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));
