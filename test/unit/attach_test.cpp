@@ -78,6 +78,17 @@ TEST_CASE("a lock that may be there, on a master that is away, is neither claime
     CHECK(q.engine.count().pending_removals == 0);
 }
 
+TEST_CASE("of a lock that was attached, a removal is owed where nobody has replied yet") {
+    virtual_quorum q(3);
+    q.paths[0].hung = true;
+    q.start();
+    put_everywhere(q, 5s);
+    const answer got = attach(q, once());
+    REQUIRE(got.won);
+    CHECK(q.release_now(got) == release_result::released);
+    CHECK(q.engine.count().pending_removals == 1);
+}
+
 TEST_CASE("a cancelled attach claims nothing, and leaves the lock to its owner") {
     started_quorum q(3);
     put_everywhere(q, 20s);
