@@ -60,6 +60,26 @@ struct served_quorum {
     virtual_quorum it;
 };
 
+TEST_CASE("members that a slow master tells of count at once, before another connection breaks") {
+    served_quorum q(3, true, 1s, {"m0", "m1", "m2"});
+    q.start(5s);
+    REQUIRE(q.admitted() == 3);
+    // Another client has removed a master.
+    std::string& record = q.it.masters[0].data.find(record_key, 0)->value;
+    record = record.substr(0, record.rfind(' ') + 33)
+             + core::written({core::recorded_list::state::final, {2, {"m0", "m1"}, {false, "m2"}}});
+    q.it.paths[0].back = 150ms; // more than `master_timeout`: its clock is asked for again
+    q.it.disconnect(0);
+    REQUIRE(q.it.run_while_not([&] { return q.it.engine.examine(q.it.now()).generation == 2; }));
+    acquire_options options = once();
+    options.ttl = 1s;
+    options.wait = 10s;
+    const std::uint64_t asked = q.it.acquire(options); // nothing is sent yet
+    q.it.disconnect(1);
+    q.it.paths[0].back = 1ms; // both have to vote
+    CHECK(q.it.awaited(asked).won);
+}
+
 TEST_CASE(
     "a client without a max_ttl takes what is recorded, and looks again when it asks for more") {
     served_quorum q(3, true, 0ms);

@@ -277,6 +277,7 @@ void connection::send_handshake(bool fit, time_point now) {
 void connection::shook_hands(const in_flight& command, const reply& got, time_point now) {
     fitness_ = judge(info_, rules_, now);
     const auto said = read_handshake(got);
+    bool adopted = false; // other members
     if (said && said->readable) {
         if (command.what.epoch == restarts_memory) {
             restarts_.clear();
@@ -307,9 +308,11 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
         if (server.starts_with(info_.run_id)) {
             guard_with(server);
         }
+        const std::uint32_t members = members_.adopted();
         if (fitness_.fit) {
             members_.read(master_, said->record, command.what.record, now, fitness_.votes_from);
         }
+        adopted = members_.adopted() != members;
         const std::chrono::milliseconds recorded = rules_.ttl_within(quarantine_time());
         const bool needs_record = // without a quarantine, nothing has to be recorded
             rules_.quarantine || (rules_.max_ttl.count() == 0 && longer.count() != 0);
@@ -321,6 +324,9 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
         fitness_.text = said || got.text.starts_with("WRONGTYPE") ? other_record_text(rules_)
                         : got.is_error()                          ? refusal_text(got.text, rules_)
                                                                   : "unexpected reply";
+    }
+    if (adopted) { // whatever happens until its clock is known
+        events_.admission_changed(master_, now);
     }
     learn_clock_enough(now);
     if (fitness_.fit && !restarts_.empty()) { // since this handshake was sent, a step was seen
