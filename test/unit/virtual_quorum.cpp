@@ -279,6 +279,9 @@ bool virtual_quorum::is_lost_at(const answer& lease, time_point when) {
 }
 
 void virtual_quorum::answered(const core::acquire_call& done, answer what) {
+    if (now_ - done.decided_at > engine.rules().master_timeout) { // the rollback takes that at most
+        throw std::runtime_error("an acquire ended long after it was decided");
+    }
     what.at = now_;
     what.key = done.key;
     what.attempts = done.attempts;

@@ -16,7 +16,7 @@ handle<acquire_call> engine::acquire(const acquire_request& request, time_point 
     wanted.options = request.options;
     wanted.options.transferable |= !request.token.empty();
     wanted.default_ttl = request.default_ttl;
-    wanted.began = wanted.decided_at = now;
+    wanted.began = now;
     const auto limit = request.options.wait.limit();
     wanted.wait_until = request.attaches || limit.count() == 0 ? now : later(now, limit);
     std::optional<errc> refused;
@@ -129,7 +129,6 @@ void engine::time_out(acquire_call& wanted, time_point now) {
             return;
         }
     }
-    wanted.decided_at = now;
     finish(wanted, now);
 }
 
@@ -167,6 +166,7 @@ void engine::finish(acquire_call& wanted, time_point now) {
     end_scan(wanted);
     drop_intent(wanted, now);
     leave(wanted, now);
+    wanted.decided_at = now;
     wanted.stage = acquire_call::phase::finishing;
     timers_.set(wanted.wake, later(now, rules_.master_timeout));
     finishing_.push_back(wanted.self);

@@ -224,7 +224,6 @@ void engine::win(acquire_call& wanted, claim& attempt, time_point now) {
 // the masters exclude nobody.
 void engine::fail(acquire_call& wanted, claim& attempt, std::optional<errc> why, time_point now) {
     wanted.outcome = why;
-    wanted.decided_at = now;
     // For diagnostics, an earlier attempt that found the lock held is kept rather than one refusal
     // of the arbiter.
     const bool says_less = !attempt.asked_all() && wanted.last.count(vote::held) > 0;

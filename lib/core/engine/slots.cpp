@@ -61,7 +61,6 @@ void engine::slots_found(acquire_call& wanted, slot_scan& asking, time_point now
         asking.explain();
     }
     std::swap(wanted.last, asking.votes);
-    wanted.decided_at = now;
     end_scan(wanted);
     if (wanted.queue == nullptr || closing() || now >= wanted.wait_until) {
         finish(wanted, now);
