@@ -20,7 +20,7 @@ void manager_impl::run(handler<error_code> done) {
         return;
     }
     on_cancel(done, with_effects, [this](std::uint64_t, auto) {
-        run_cancelled_ = !engine().closing();
+        run_cancelled_ = run_cancelled_ || !engine().closing();
         begin_close();
     });
     run_.add({0, nullptr, completion<error_code>(std::move(done), io())});

@@ -155,6 +155,7 @@ TEST_CASE("a cancelled run closes the manager, also before it has connected") {
     lock held = q.acquired_everywhere("r");
     loss_outcome& loss = q.begin_wait_lost(held);
     q.running->cancel(type);
+    q.running->cancel(type);
     CHECK(q.wait(loss).value() == loss_reason::closed);
     CHECK(q.release(held).value() == release_result::expired);
     q.wait(*q.running);
