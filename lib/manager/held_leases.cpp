@@ -137,6 +137,7 @@ void held_leases::let_go(lease_handle& lease, bool release) {
         observer_.report(&observer::abandoned, lease.seen());
     }
     if (abandoned) {
+        lease.result = release_result::uncertain; // for a release that has not begun yet
         leases_[lease.claim.index].reset();
     }
 }

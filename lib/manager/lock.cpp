@@ -132,13 +132,12 @@ void end_alone(
     detail::complete(detail::home(handle.io()), std::move(done), error, results...);
 }
 
-} // namespace
-
-void lock::start_extend(
-    handle_ptr handle,
-    std::chrono::milliseconds ttl,
-    sink votes,
-    handler<void(error_code, extend_result)> done) {
+// Without a ttl: a downgrade.
+void extend(
+    std::shared_ptr<detail::lease_handle> handle,
+    std::optional<std::chrono::milliseconds> ttl,
+    detail::diagnostics_sink votes,
+    boost::asio::any_completion_handler<void(error_code, extend_result)> done) {
     if (const auto manager = handle->manager()) {
         manager->extend(std::move(handle), ttl, votes, std::move(done));
         return;
@@ -148,16 +147,24 @@ void lock::start_extend(
     end_alone(*handle, std::move(done), error, extend_result::extended);
 }
 
+} // namespace
+
+void lock::start_extend(
+    handle_ptr handle,
+    std::chrono::milliseconds ttl,
+    sink votes,
+    handler<void(error_code, extend_result)> done) {
+    extend(std::move(handle), ttl, votes, std::move(done));
+}
+
 void lock::start_downgrade(handle_ptr handle, sink votes, handler<void(error_code)> done) {
-    if (const auto manager = handle->manager()) {
-        auto adapted =
-            detail::adapt(std::move(done), [](auto caller, error_code error, extend_result) {
-                std::move(caller)(error);
-            });
-        manager->extend(std::move(handle), std::nullopt, votes, std::move(adapted));
-        return;
-    }
-    end_alone(*handle, std::move(done), errc::closed);
+    extend(
+        std::move(handle),
+        std::nullopt,
+        votes,
+        detail::adapt(std::move(done), [](auto caller, error_code error, extend_result) {
+            std::move(caller)(error);
+        }));
 }
 
 void lock::start_release(
@@ -176,10 +183,12 @@ void lock::start_wait_lost(
         manager->wait_lost(std::move(handle), votes.on({}), std::move(done));
         return;
     }
-    if (handle->stage == detail::lease_handle::phase::released) {
+    using phase = detail::lease_handle::phase;
+    if (handle->stage == phase::released) {
         end_alone(*handle, std::move(done), errc::released, loss_reason::none);
     } else {
-        end_alone(*handle, std::move(done), {}, loss_reason::closed);
+        const bool lost = handle->stage == phase::lost;
+        end_alone(*handle, std::move(done), {}, lost ? handle->reason : loss_reason::closed);
     }
 }
 

@@ -126,6 +126,12 @@ TEST_CASE("a lock that outlives what its manager ran on says that it is closed")
     started_quorum q(3, [](config& c) { c.master_timeout = 100ms; });
     lock held = q.acquired_everywhere("r");
     lock abandoned = q.acquired("s");
+    lock released = q.acquired("t");
+    q.release(released);
+    acquire_options shortly = once();
+    shortly.max_hold = 10ms;
+    lock lost = q.acquired("u", shortly);
+    q.wait(q.begin_wait_lost(lost));
     q.manager.reset();
     q.wait(*q.running);
     CHECK(q.keys() >= 5);
@@ -133,6 +139,11 @@ TEST_CASE("a lock that outlives what its manager ran on says that it is closed")
     CHECK(q.extend(held, 5s).error() == errc::closed);
     CHECK(!q.release(held).error());
     CHECK(q.wait(q.begin_wait_lost(held)).value() == loss_reason::closed);
+    CHECK(q.wait(q.begin_wait_lost(lost)).value() == loss_reason::max_hold_reached);
+    error_code refused;
+    released.async_downgrade([&](error_code error) { refused = error; });
+    q.run_until([&] { return refused.failed(); });
+    CHECK(refused == errc::released);
     q.context.reset();
     CHECK_FALSE(held.held());
     CHECK(held.resource() == "r");

@@ -2,6 +2,8 @@
 // suites unit and integration.
 #include "quorum.hpp"
 
+#include <boost/asio/deferred.hpp>
+
 using namespace redlock;
 using namespace redlock::test;
 
@@ -15,6 +17,18 @@ TEST_CASE("the longest wait and the longest name work") {
     CHECK(held.resource() == name);
     CHECK(q.masters[0].keys().at("redlock:{" + name + "}") == held.secret());
     CHECK(q.release(held).value() == release_result::released);
+}
+
+TEST_CASE("a release that begins after its lock was abandoned is uncertain") {
+    started_quorum q;
+    lock held = q.acquired_everywhere("r");
+    auto release = held.async_release(asio::deferred);
+    held.abandon();
+    std::optional<release_result> result;
+    std::move(release)([&](error_code, release_result found) { result = found; });
+    q.run_until([&] { return result.has_value(); });
+    CHECK(result == release_result::uncertain);
+    CHECK(q.keys() == 3);
 }
 
 TEST_CASE("a release after the loss shows the votes on the removal, not those on the acquire") {
