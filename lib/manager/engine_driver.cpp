@@ -68,7 +68,8 @@ void engine_driver::all_received() {
 }
 
 void engine_driver::set_timer() {
-    const time_point next = std::min(turn_ended(), engine_.next_due());
+    const time_point own = turn_ended(); // may pass events to the engine
+    const time_point next = std::min(own, engine_.next_due());
     if (next != core::forever) {
         backend_->wake_by(next);
     }

@@ -221,14 +221,8 @@ void manager_impl::query(
     mine.resource = std::make_unique<const std::string>(std::move(resource));
     mine.observed =
         observer_.started({{.kind = operation_kind::query, .resource = *mine.resource}});
-    dispatch([&](time_point now) {
-        if (pool != nullptr) {
-            const auto size = static_cast<std::uint32_t>(pool->size);
-            engine().query_slots(mine.cookie(), *mine.resource, size, now);
-        } else {
-            engine().ask(mine.cookie(), *mine.resource, now);
-        }
-    });
+    const auto slots = static_cast<std::uint32_t>(pool != nullptr ? pool->size : 0);
+    dispatch([&](time_point now) { engine().query(mine.cookie(), *mine.resource, slots, now); });
 }
 
 void manager_impl::query_ended(

@@ -1,5 +1,5 @@
 // The implementation of the manager. It checks the requests of callers, passes them to the engine,
-// and passes results to the handlers. It makes no decisions.
+// and passes results to the handlers. It decides only the steps of a change of members.
 
 #pragma once
 

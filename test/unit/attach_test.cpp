@@ -33,7 +33,7 @@ TEST_CASE("a master that lags too far is not asked to keep a lock") {
     put_everywhere(q, 5s);
     q.paths[1].hung = true;
     for (std::size_t i = 0; i < core::connection::in_flight_max / 2; ++i) {
-        q.engine.ask(i, "other", q.now());
+        q.engine.query(i, "other", 0, q.now());
     }
     q.masters[0].data.clear();
     const answer got = attach(q, once());

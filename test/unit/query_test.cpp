@@ -10,7 +10,7 @@ using redlock::lock_status;
 
 lock_status asked(virtual_quorum& it) {
     it.statuses.clear();
-    it.engine.ask(1, "r", it.now());
+    it.engine.query(1, "r", 0, it.now());
     it.run_while_not([&] { return !it.statuses.empty(); });
     return it.statuses.at(0);
 }
@@ -29,7 +29,7 @@ TEST_CASE("a master that may have lost the key does not show that a lock is free
         const bool excused = found.masters[master].text.find(" left: ") != std::string::npos;
         CHECK(excused == (master < 2));
     }
-    it.engine.query_slots(1, "r", 2, it.now());
+    it.engine.query(1, "r", 2, it.now());
     REQUIRE(it.run_while_not([&] { return !it.pools.empty(); }));
     CHECK(it.pools[0].count(lock_state::undecided) == 2);
     CHECK(it.pools[0].state == lock_state::undecided);
@@ -37,7 +37,7 @@ TEST_CASE("a master that may have lost the key does not show that a lock is free
 
     it.run_for(rules.quarantine_time() + 10s);
     CHECK(asked(it).state == lock_state::free);
-    it.engine.query_slots(1, "r", 2, it.now());
+    it.engine.query(1, "r", 2, it.now());
     REQUIRE(it.run_while_not([&] { return it.pools.size() == 2; }));
     CHECK(it.pools[1].count(lock_state::free) == 2);
     CHECK(it.pools[1].state == lock_state::free);
@@ -48,7 +48,7 @@ TEST_CASE("masters that were emptied a moment ago do not show that a lock or a s
     CHECK(asked(it).state == lock_state::free);
     it.masters[0].data.clear();
     it.masters[1].data.clear();
-    it.engine.query_slots(1, "r", 2, it.now()); // the same moment: no reply has shown it yet
+    it.engine.query(1, "r", 2, it.now()); // the same moment: no reply has shown it yet
     const lock_status found = asked(it);
     CHECK(found.state == lock_state::undecided);
     CHECK(found.masters[0].vote == vote::absent);

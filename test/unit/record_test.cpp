@@ -60,7 +60,7 @@ struct served_quorum {
     virtual_quorum it;
 };
 
-TEST_CASE("members that a slow master tells of count at once, before another connection breaks") {
+TEST_CASE("members that a slow master reports count at once, before another connection breaks") {
     served_quorum q(3, true, 1s, {"m0", "m1", "m2"});
     q.start(5s);
     REQUIRE(q.admitted() == 3);

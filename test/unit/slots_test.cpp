@@ -77,7 +77,7 @@ TEST_CASE(
     it.paths[3].reachable = false;
     it.start();
     it.hold_everywhere(slot_key(1));
-    it.engine.query_slots(1, "r", 2, it.now());
+    it.engine.query(1, "r", 2, it.now());
     REQUIRE(it.run_while_not([&] { return it.pools.size() == 1; }));
     const std::array said{vote::held, vote::duplicate, vote::held, vote::unreachable, vote::held};
     for (std::size_t i = 0; i < said.size(); ++i) {

@@ -24,7 +24,7 @@ handle<acquire_call> engine::acquire(const acquire_request& request, time_point 
         refused = closing() ? errc::closed : errc::not_running;
     } else if (!wanted.fit_ttl(masters_.ttl_limit(), rules_.drift)) {
         refused = errc::invalid_argument;
-        introduce_all_again(now);
+        look_at_limit(now);
     }
     if (refused) {
         wanted.outcome = refused;

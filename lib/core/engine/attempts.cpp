@@ -52,6 +52,14 @@ claim& engine::make_claim(acquire_call& wanted, std::string_view token, time_poi
     return made;
 }
 
+void engine::begin(acquire_call& wanted, claim& attempt) {
+    wanted.stage = acquire_call::phase::attempting;
+    wanted.attempt = attempt.self;
+    ++wanted.attempts;
+    ++counters_.attempts;
+    vote_for_unasked(attempt);
+}
+
 // The next attempt of an acquire.
 void engine::try_it(acquire_call& wanted, time_point now, std::string_view token) {
     if (wanted.search && !wanted.search->has_next()) {
@@ -60,14 +68,9 @@ void engine::try_it(acquire_call& wanted, time_point now, std::string_view token
     }
     const bool fits = wanted.fit_ttl(masters_.ttl_limit(), rules_.drift);
     claim& attempt = make_claim(wanted, token, now);
-    wanted.stage = acquire_call::phase::attempting;
-    wanted.attempt = attempt.self;
-    ++wanted.attempts;
-    ++counters_.attempts;
-
-    vote_for_unasked(attempt);
+    begin(wanted, attempt);
     if (!fits) {
-        introduce_all_again(now);
+        look_at_limit(now);
         fail(wanted, attempt, errc::invalid_argument, now);
         return;
     }
@@ -97,11 +100,7 @@ void engine::attach(acquire_call& wanted, std::string_view token, time_point now
     claim& attempt = claims_.create();
     attempt.attach(owned_key(wanted.key, token), wanted.terms(), masters_.longest_ttl(), at(now));
     attempt.wanted_by = wanted.self;
-    wanted.stage = acquire_call::phase::attempting;
-    wanted.attempt = attempt.self;
-    ++wanted.attempts;
-    ++counters_.attempts;
-    vote_for_unasked(attempt);
+    begin(wanted, attempt);
     const master_set to = attempt.ask();
     if (static_cast<std::size_t>(std::popcount(to)) < masters_.majority()) {
         fail(wanted, attempt, errc::no_quorum, now); // nothing was sent
@@ -259,7 +258,7 @@ void engine::fail(acquire_call& wanted, claim& attempt, std::optional<errc> why,
 // because of its keys.
 void engine::roll_back(acquire_call& wanted, claim& attempt, bool last, time_point now) {
     if (last || attempt.is_slot()) {
-        attempt.announce();
+        attempt.publish();
     }
     if (last && attempt.form() == lock_form::announced) {
         attempt.drop_intent();

@@ -85,7 +85,6 @@ void engine::finish_closing(time_point now) {
 
 void engine::opened(std::size_t link, time_point now) {
     masters_.opened(link, now);
-    wire_.write_soon();
 }
 
 void engine::closed(std::size_t link, std::string_view why, time_point now) {
@@ -100,10 +99,6 @@ void engine::received(std::size_t link, std::span<const char> bytes, time_point 
     masters_.received(link, bytes, now);
     if (link >= size()) {
         notifications_changed(now);
-    }
-    // The connection may have queued commands of its own, such as a handshake.
-    if (!masters_.output(link).empty()) {
-        wire_.write_soon();
     }
     end_of_event(now);
 }
@@ -137,6 +132,7 @@ void engine::time_passed(time_point now) {
                 + " masters seem to have been stepped at once: taken for a step of this machine's "
                   "clock");
     }
+    masters_.time_passed(now);
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         voters_changed(masters_.time_passed(i, now), now);
     }
@@ -158,7 +154,6 @@ void engine::time_passed(time_point now) {
     }
     end_of_event(now);
     masters_.refresh_due();
-    wire_.write_soon(); // PING, INFO
 }
 
 void engine::fire(const timer& due, time_point now) {

@@ -97,18 +97,17 @@ public:
     void release(handle<claim> lease, time_point now);
     /// Ends a lease without removing its keys. Returns false if they are being removed already.
     bool abandon(handle<claim> lease);
-    void ask(std::uint64_t cookie, std::string_view resource, time_point now) {
-        queries_.ask(cookie, resource, 0, now);
-    }
-    void
-    query_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now) {
-        queries_.ask(cookie, pool, slots, now);
+    /// Asks for the owner of a lock or, with `slots`, for those of a pool of that size.
+    void query(std::uint64_t cookie, std::string_view name, std::uint32_t slots, time_point now) {
+        queries_.ask(cookie, name, slots, now);
     }
     /// Makes this change of the members from now on, and no other one; none: stops. What is planned
     /// stays so. Also before the start.
-    void change_members(std::optional<member_change> what, time_point now);
+    void change_members(std::optional<member_change> what, time_point now) {
+        masters_.change_members(std::move(what), now);
+    }
     /// Reads the members from all masters again, until `members_confirmed`: by a majority.
-    void read_members(time_point now);
+    void read_members(time_point now) { masters_.read_members(now); }
     bool members_confirmed() const { return masters_.members_confirmed(); }
     /// Founds the quorum with the masters of this client, in place of a list that is not final.
     /// `unused`: no lock can have been on them. Before a master has replied.
@@ -155,6 +154,7 @@ private:
     // connection_events
     void open(std::size_t link) override { host_.open(link); }
     void close(std::size_t link) override { host_.close(link); }
+    void queued() noexcept override { wire_.write_soon(); }
     void admission_changed(std::size_t master, time_point now) override;
     void noted(std::size_t master, std::string_view text) override {
         log(log_level::info, master, text);
@@ -210,7 +210,6 @@ private:
     void log_outage(time_point now) const;
     void members_changed(time_point now);
     void notifications_changed(time_point now);
-    void introduce_all_again(time_point now);
     template <typename F>
     void for_each_front(F f);
 
@@ -230,6 +229,7 @@ private:
     claim& make_claim(acquire_call& wanted, std::string_view token, time_point now);
     void try_it(acquire_call& wanted, time_point now, std::string_view token = {});
     void attach(acquire_call& wanted, std::string_view token, time_point now);
+    void begin(acquire_call& wanted, claim& attempt);
     void vote_for_unasked(claim& attempt);
     void ask(acquire_call& wanted, claim& attempt, std::size_t arbiter, time_point now);
     steps ask_others(claim& attempt, time_point now);
@@ -261,7 +261,12 @@ private:
     void end_lost(claim& lease, time_point now);
     void end_late(claim& lease, time_point now);
 
-    // releases.cpp: what must be removed from the masters
+    // releases.cpp: a release, what the end of a lease of this process means to waiters, and what
+    // must be removed from the masters
+    void release_held(claim& lease, time_point now);
+    bool hand_off(claim& lease, time_point now);
+    acquire_call* next_owner(claim& lease, time_point now);
+    void lease_ended(const claim& lease, time_point now);
     void remove(claim& ended, time_point now);
     void send_removal(claim& ended, master_set to, time_point now);
     void send_pending(std::size_t master, time_point now);
@@ -288,7 +293,6 @@ private:
     bool watch(wait_queue& waiters, time_point now);
     void ask_holder(command_kind what, const acquire_call& front, std::size_t who, time_point now);
     void holder_told(acquire_call* wanted, const arrival& at, const reply* answered);
-    void notified(wait_queue& mine, std::size_t master, std::string_view release, time_point now);
 
     // fair_queue.cpp: the order between processes
     bool take_ticket(acquire_call& front, time_point now);
@@ -296,12 +300,6 @@ private:
     void ticket_answered(const arrival& at, const reply* answered);
     next_step wait_with_ticket(acquire_call& front, const answer& got, time_point now);
     void leave_queue(wait_queue& waiters, time_point now);
-
-    // releases.cpp: a release, and what the end of a lease of this process means to waiters
-    void release_held(claim& lease, time_point now);
-    bool hand_off(claim& lease, time_point now);
-    acquire_call* next_owner(claim& lease, time_point now);
-    void lease_ended(const claim& lease, time_point now);
 
     settings rules_;
     engine_callbacks& host_;

@@ -65,7 +65,7 @@ public:
     virtual void removed(const claim& lease, release_result result) = 0;
     /// \}
 
-    /// What `engine::ask` or `engine::query_slots` has found.
+    /// What `engine::query` has found.
     virtual void queried(std::uint64_t cookie, lock_status&& found) = 0;
     /// The members of the quorum have changed.
     virtual void members_changed(const generation& /*present*/) {}

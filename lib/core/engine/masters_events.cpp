@@ -14,7 +14,6 @@ void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, tim
         return;
     }
     if (const auto change = masters_.clock_stepped(master, now)) {
-        wire_.write_soon();
         const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(by);
         log(log_level::warning,
             master,
@@ -26,7 +25,6 @@ void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, tim
 
 void engine::admission_changed(std::size_t master, time_point now) {
     voters_changed(masters_.admission_changed(master, now), now);
-    wire_.write_soon(); // handshakes that the record of this master has made useful
     limits_.stop_search(master);
     if (masters_[master].link->up()) {
         limits_.search(master, now);
@@ -42,7 +40,7 @@ void engine::voters_changed(const admission_change& change, time_point now) {
         members_changed(now);
     }
     if (change.masters != 0) {
-        wire_.heard().forget(); // their arbiters may be other masters
+        wire_.listeners().forget(); // their arbiters may be other masters
     }
     for (const std::size_t i : each_of(change.masters)) {
         const master& one = masters_[i];
@@ -104,28 +102,9 @@ void engine::members_changed(time_point now) {
 }
 
 // Another client may have set a longer `max_ttl`.
-void engine::introduce_all_again(time_point now) {
+void engine::look_at_limit(time_point now) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         masters_.introduce_again(i, now);
-    }
-    wire_.write_soon();
-}
-
-void engine::change_members(std::optional<member_change> what, time_point now) {
-    masters_.change_members(std::move(what), now);
-    if (running()) {
-        wire_.write_soon();
-    }
-}
-
-void engine::read_members(time_point now) {
-    masters_.read_members(now);
-    wire_.write_soon();
-}
-
-void engine::look_at_limit(time_point now) {
-    if (life_ == life::running) {
-        introduce_all_again(now);
     }
 }
 
@@ -182,20 +161,6 @@ void engine::notifications_changed(time_point now) {
             wait_queue& mine = *front.queue;
             wake(mine, mine.poll_soon(view_of(mine, now)));
         });
-    }
-}
-
-// `release` was announced by a master; if it is empty, a release may have been missed.
-void engine::release_notified(
-    std::size_t master, std::string_view channel, std::string_view release, time_point now) {
-    const std::string_view lock_key = lock_of_channel(channel);
-    if (queues_.has_listener(lock_key)) {
-        host_.heard(lock_key);
-    }
-    for (wait_queue* const one : queues_.waiting_for(lock_key)) {
-        if (!one->empty()) {
-            notified(*one, master, release, now);
-        }
     }
 }
 

@@ -99,7 +99,8 @@ void engine::lease_ended(const claim& lease, time_point now) {
     if (others_until != never) { // the count of this release arrives with its reply
         others_until = later(now, masters_.round_trip() + masters_.yield());
         const std::uint64_t lock = hash_of_key(lease.key());
-        wire_.heard().others_wait(lock, others_until, release, wire_.heard().waited(lock)->others);
+        wire_.listeners().others_wait(
+            lock, others_until, release, wire_.listeners().waited(lock)->others);
     }
     wait_queue* const mine = queue_of(lease);
     if (mine == nullptr) {

@@ -73,7 +73,7 @@ next_step engine::ask_or_yield(acquire_call& front, time_point now) {
         return next_step::ask;
     }
     front.stage = acquire_call::phase::paused; // no attempt of it is under way
-    const audience::note& last = *wire_.heard().waited(hash_of_key(mine.key));
+    const audience::note& last = *wire_.listeners().waited(hash_of_key(mine.key));
     mine.released(last.release, never, until, view_of(mine, now));
     mine.others_first = last.others;
     mine.crowded = mine.others_first > 1;
@@ -87,7 +87,7 @@ next_step engine::ask_or_yield(acquire_call& front, time_point now) {
 time_point engine::yields_until(lock_form form, std::string_view key) noexcept {
     const bool may = !wrong::releaser_asks_at_once && form == lock_form::exclusive;
     const audience::note* const last =
-        may && wire_.heard().yields() ? wire_.heard().waited(hash_of_key(key)) : nullptr;
+        may && wire_.listeners().yields() ? wire_.listeners().waited(hash_of_key(key)) : nullptr;
     return last != nullptr ? last->until : never;
 }
 
@@ -112,7 +112,6 @@ void engine::leave(acquire_call& wanted, time_point now) {
             mine->lingers = true;
         } else if (mine->watched) {
             queues_.unwatch(*mine, now);
-            wire_.write_soon();
         }
         end_if_unused(*mine);
     } else if (!wrong::leaver_blocks_its_queue && was_front) {
@@ -186,11 +185,7 @@ time_point engine::retry_at(acquire_call& front, const claim& attempt, time_poin
 
 // Returns true if a notification may have been missed.
 bool engine::watch(wait_queue& waiters, time_point now) {
-    if (!rules_.pushes || waiters.watched) {
-        return false;
-    }
-    wire_.write_soon();
-    return queues_.watch(waiters, now);
+    return rules_.pushes && !waiters.watched && queues_.watch(waiters, now);
 }
 
 // The reply to a script contains the remaining lease, and that to a SET does not. Neither tells
@@ -233,18 +228,29 @@ void engine::holder_told(acquire_call* wanted, const arrival& at, const reply* a
 
 // --- Masters -------------------------------------------------------------------------------------
 
-void engine::notified(
-    wait_queue& mine, std::size_t master, std::string_view release, time_point now) {
-    acquire_call& front = *mine.front();
-    const claim* const attempt = claims_.find(front.attempt);
-    const bool granted = attempt != nullptr && attempt->said(master) == vote::granted;
-    const time_point due = mine.notified(master, release, granted, view_of(mine, now));
-    wake(mine, due);
-    if (wrong::notification_is_grant && due != forever && mine.acts()) {
-        claim& given = make_claim(front, {}, now);
-        front.attempt = given.self;
-        given.believe_granted(at(now));
-        win(front, given, now);
+// `release` was announced by a master; if it is empty, a release may have been missed.
+void engine::release_notified(
+    std::size_t master, std::string_view channel, std::string_view release, time_point now) {
+    const std::string_view lock_key = lock_of_channel(channel);
+    if (queues_.has_listener(lock_key)) {
+        host_.heard(lock_key);
+    }
+    for (wait_queue* const one : queues_.waiting_for(lock_key)) {
+        if (one->empty()) {
+            continue;
+        }
+        wait_queue& mine = *one;
+        acquire_call& front = *mine.front();
+        const claim* const attempt = claims_.find(front.attempt);
+        const bool granted = attempt != nullptr && attempt->said(master) == vote::granted;
+        const time_point due = mine.notified(master, release, granted, view_of(mine, now));
+        wake(mine, due);
+        if (wrong::notification_is_grant && due != forever && mine.acts()) {
+            claim& given = make_claim(front, {}, now);
+            front.attempt = given.self;
+            given.believe_granted(at(now));
+            win(front, given, now);
+        }
     }
 }
 
@@ -254,16 +260,13 @@ void engine::listen(std::string_view resource, time_point now) {
     assign_lock_key(key, rules_.key_prefix, resource);
     if (queues_.listen(key) && rules_.pushes && running()) {
         queues_.subscribe(key, now);
-        wire_.write_soon();
     }
 }
 
 void engine::unlisten(std::string_view resource, time_point now) {
     std::string key;
     assign_lock_key(key, rules_.key_prefix, resource);
-    if (queues_.unlisten(key, now)) {
-        wire_.write_soon();
-    }
+    queues_.unlisten(key, now);
 }
 
 } // namespace redlock::core

@@ -52,7 +52,7 @@ void claim::reset() {
     std::construct_at(&asking_);
     key_ = {};
     form_ = lock_form::exclusive;
-    announced_ = drops_intent_ = removal_seen_ = false;
+    publishes_ = drops_intent_ = removal_seen_ = false;
     more_.reset();
     fencing_token_ = 0;
     handoffs_ = 0;

@@ -285,7 +285,7 @@ public:
     /// To how many it must be sent, besides those that get it again because of a stray command.
     std::size_t overdue() const noexcept;
     /// Its removal is published, if it may have a key. Most rollbacks are not.
-    void announce() noexcept { announced_ = announced_ || votes.may_be_set(); }
+    void publish() noexcept { publishes_ = publishes_ || votes.may_be_set(); }
     /// The removal also removes the intent.
     void drop_intent() noexcept { drops_intent_ = true; }
     /// It is for the intent alone, which expires at `until`.
@@ -413,7 +413,7 @@ private:
     bool fencing_ : 1 = false;
     bool transferable_ : 1 = false;
     bool left_to_expire_ : 1 = false;
-    bool announced_ : 1 = false;
+    bool publishes_ : 1 = false;
     bool drops_intent_ : 1 = false;
     bool removal_seen_ : 1 = false; // a key was missing that the protocol had not removed
     /// Number of fenced local handoffs so far. Commands carry it, so that a reply counts only for

@@ -46,7 +46,7 @@ void claim::hold(
     time_point limit,
     const circumstances& at) {
     assert(is_asking());
-    announced_ = true;
+    publishes_ = true;
     if (form_ == lock_form::announced) { // on masters that did not grant the intent expires
         form_ = lock_form::exclusive;
     }

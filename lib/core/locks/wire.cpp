@@ -137,7 +137,7 @@ void wire::remove(claim& ended, master_set to, time_point now) {
         keep_mark(ended, i, not_written);
     }
     queue(ended, command_kind::remove, to, false, now);
-    if (to == 0 || !rules_.pushes || !ended.announced_ || !ended.is_slot()) {
+    if (to == 0 || !rules_.pushes || !ended.publishes_ || !ended.is_slot()) {
         return;
     }
     // The removal is sent first. Its script cannot publish on the channel of the pool, to which the
@@ -185,7 +185,7 @@ std::string_view wire::write_removal(const claim& ended, command_variant how) {
         append_command(bytes_, {"DEL", ended.key()});
         return {};
     }
-    const bool publishes = rules_.pushes && (ended.announced_ || ended.drops_intent_);
+    const bool publishes = rules_.pushes && (ended.publishes_ || ended.drops_intent_);
     const std::string_view channel = publishes ? channel_of(ended.queue_key()) : std::string_view();
     append_form_command(
         bytes_,
@@ -245,7 +245,7 @@ frames::command wire::command_for(const claim& of, command_kind kind, master_set
 // all masters. The channel of a slot is that of its pool, which the script for several locks does
 // not have.
 void wire::publish_where_heard(const claim& ended, frame::item& one, master_set to) const {
-    if (!rules_.pushes || !ended.announced_ || ended.is_slot()) {
+    if (!rules_.pushes || !ended.publishes_ || ended.is_slot()) {
         return;
     }
     const std::uint64_t lock = hash_of_key(ended.key());

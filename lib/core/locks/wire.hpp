@@ -56,7 +56,6 @@ public:
     /// \{
     std::uint64_t
     send(std::size_t master, std::string_view bytes, const sent_command& what, time_point now) {
-        wants_write_ = true;
         return masters_.send(master, bytes, what, now);
     }
     void send(
@@ -103,7 +102,7 @@ public:
     /// \}
 
     /// The listeners to releases.
-    audience& heard() noexcept { return audience_; }
+    audience& listeners() noexcept { return audience_; }
 
 private:
     void replied(const arrival& at, const reply* got) override;
@@ -153,7 +152,6 @@ private:
     void unreachable(claim& owner, const told& from);
     void note_server(const arrival& at, const reply& answered, const answer& got);
     void note_published(const arrival& at, const frame::item& each, std::uint64_t listening);
-    void introduce_again(std::size_t master, time_point now);
 
     const settings& rules_;
     masters& masters_;

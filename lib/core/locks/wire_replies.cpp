@@ -172,7 +172,7 @@ void wire::note_server(const arrival& at, const reply& answered, const answer& g
                 at.now);
         }
         if (got.forgot && !quarantined) { // else the health checks ask again
-            introduce_again(at.master, at.now);
+            masters_.introduce_again(at.master, at.now);
         }
     }
     if (got.unpublished) {
@@ -180,11 +180,6 @@ void wire::note_server(const arrival& at, const reply& answered, const answer& g
     } else if (at.command.publishes && got.said == vote::granted) {
         link.published({}, at.now);
     }
-}
-
-void wire::introduce_again(std::size_t master, time_point now) {
-    masters_.introduce_again(master, now);
-    wants_write_ = true;
 }
 
 // A removal has published on this master, if it was to. The subscription of this process is not
@@ -268,7 +263,7 @@ void wire::each_replied(const arrival& at, const frame& what, frame_answers& all
                 note_published(at, each, got.counter);
             }
             if (means_ineligible(all.error())) {
-                introduce_again(at.master, at.now);
+                masters_.introduce_again(at.master, at.now);
             }
         }
         if (owner != nullptr) {

@@ -53,6 +53,7 @@ void connection::written(std::size_t bytes, time_point now) noexcept {
 std::uint64_t connection::send(std::string_view bytes, const sent_command& what, time_point now) {
     assert(connected());
     output_.append(bytes);
+    events_.queued();
     queued_ += bytes.size();
     in_flight_.push_back({what, now});
     awaited_ += what.locks;

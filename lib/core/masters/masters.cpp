@@ -73,8 +73,7 @@ void masters::refresh_due() noexcept {
     }
 }
 
-admission_change masters::time_passed(std::size_t master, time_point now) {
-    auto& one = all_[master];
+void masters::time_passed(time_point now) {
     if (now >= list_.next_due()) {
         list_.time_passed(now);
         shake_hands(now);
@@ -82,6 +81,10 @@ admission_change masters::time_passed(std::size_t master, time_point now) {
     if (now >= names_due_) {
         pass_on_votes(now);
     }
+}
+
+admission_change masters::time_passed(std::size_t master, time_point now) {
+    auto& one = all_[master];
     one.link->time_passed(now);
     one.pushes->time_passed(now);
     const bool waits = one.otherwise == vote::quarantined || one.otherwise == vote::duplicate;

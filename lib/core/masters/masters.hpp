@@ -95,7 +95,8 @@ public:
     time_point next_due() const noexcept {
         return std::min({links_due_, names_due_, judge_steps_at_, list_.next_due()});
     }
-    /// Does what is due for one master.
+    /// Does what is due for the list of members and for all masters, then for one of them.
+    void time_passed(time_point now);
     admission_change time_passed(std::size_t master, time_point now);
     /// Computes the next due time again, after what may have moved it.
     void refresh_due() noexcept;

@@ -30,6 +30,8 @@ public:
     virtual void open(std::size_t link) = 0;
     /// Closes the socket; no event of it may arrive later.
     virtual void close(std::size_t link) = 0;
+    /// Bytes are to be written.
+    virtual void queued() noexcept {}
     /// Its ability to vote has changed: introduced, lost, silent, replying again.
     virtual void admission_changed(std::size_t master, time_point now) = 0;
     /// A new memory record counts after this. What is queued was chosen by the previous one, and

@@ -43,6 +43,7 @@ void subscriber::introduce(time_point now) {
 void subscriber::say(
     command_kind what, std::initializer_list<std::string_view> words, time_point now) {
     append_command(output_, words);
+    events_.queued();
     in_flight_.push_back({what, now});
 }
 

@@ -71,15 +71,14 @@ void wait_queues::subscribe(std::string_view lock_key, time_point now) {
     masters_.refresh_due();
 }
 
-bool wait_queues::unlisten(std::string_view lock_key, time_point now) {
+void wait_queues::unlisten(std::string_view lock_key, time_point now) {
     const auto found = listened_.find(lock_key);
     if (found == listened_.end() || --found->second > 0) {
-        return false;
+        return;
     }
     listened_.erase(found);
     unsubscribe_if_unused(lock_key, now);
     masters_.refresh_due();
-    return true;
 }
 
 } // namespace redlock::core

@@ -68,8 +68,7 @@ public:
     /// subscribed by `subscribe`.
     bool listen(std::string_view lock_key) { return listened_[std::string(lock_key)]++ == 0; }
     void subscribe(std::string_view lock_key, time_point now);
-    /// Returns true for the last one.
-    bool unlisten(std::string_view lock_key, time_point now);
+    void unlisten(std::string_view lock_key, time_point now);
     bool has_listener(std::string_view lock_key) const { return listened_.contains(lock_key); }
 
     /// The wait queues of a lock that was released. Valid until the next call of any function.
