@@ -42,24 +42,6 @@ TEST_CASE("what is begun in one turn of the loop leaves in one write per master"
     CHECK(writes(q) < before + q.masters.size() * locks);
 }
 
-TEST_CASE("different commands of one turn share a write") {
-    started_quorum q;
-    lock first = q.acquired("a");
-    lock second = q.acquired("b");
-    q.run_until([&] { return q.count("SET") == 6; });
-    q.poll();
-    q.each(&fake_master::clear_log);
-    q.begin_acquire("c", once());
-    q.begin_extend(first, 25s);
-    q.begin_release(second);
-    q.begin_query("a");
-    for (fake_master& master : q.masters) {
-        // A SET, two scripts, GET and PTTL.
-        q.run_until([&] { return master.commands().size() >= 5; });
-        CHECK(master.commands_per_read().front() == 5);
-    }
-}
-
 TEST_CASE("metrics count acquires, and the connections, bytes and writes of each master") {
     started_quorum q;
     const lock held = q.acquired_everywhere("r");

@@ -158,16 +158,6 @@ TEST_CASE("a waiter whose notifications end begins to poll") {
     }
 }
 
-TEST_CASE("an attempt on all masters is due a little before the limit is reached") {
-    core::polling polls;
-    const redlock::time_point last(100s);
-    polls.asked_all(last);
-    CHECK(!polls.all_due(2s, last + 1'950ms - 1ns));
-    CHECK(polls.all_due(2s, last + 1'950ms));
-    polls.reset();
-    CHECK(polls.all_due(2s, last));
-}
-
 TEST_CASE(
     "a waiter where releases are announced already may have missed one, and asks again soon") {
     const std::vector<std::string> names{"a", "b", "c", "d", "e", "f", "g", "h"};

@@ -162,16 +162,4 @@ TEST_CASE("an idle push connection is checked, and dropped when it is silent") {
     CHECK(it.link.why_down().find("silent") != std::string::npos);
 }
 
-TEST_CASE("a push connection that was stopped is closed and wants nothing") {
-    up_harness it;
-    it.link.stop("the manager was closed");
-    CHECK(it.closes == 1);
-    CHECK(it.link.next_due() == forever);
-    CHECK(it.link.watched() == 0);
-    it.hear(message("a"));
-    it.link.closed("late", it.now);
-    CHECK(it.closes == 1);
-    CHECK(it.hints.empty());
-}
-
 }} // namespace subscriber_test
