@@ -202,6 +202,32 @@ TEST_CASE("it is not taken from records that are older than the call") {
     CHECK(idle.get_health().generation == 3);
 }
 
+TEST_CASE("an acquire that waits for less than a quarantine outlasts a change of the members") {
+    site_with_spare quorum;
+    lock_manager& user = quorum.add_manager();
+    acquire_options options;
+    options.ttl = 500ms;
+    options.wait = 500ms;
+    options.fencing = GENERATE(false, true);
+    std::size_t taken = 0;
+    lock held;
+    diagnostics why;
+    const std::function<void()> next = [&] {
+        user.async_acquire("r", options, with_diagnostics(why, [&](error_code error, lock got) {
+                               if (!error) {
+                                   ++taken;
+                                   held = std::move(got);
+                                   held.async_release([&](auto&&...) { next(); });
+                               }
+                           }));
+    };
+    next();
+    quorum.finish(quorum.replace(quorum.manager(), m0, m3));
+    quorum.finish(quorum.replace(quorum.manager(), m3, m0));
+    CHECK(why.message == "");
+    CHECK(taken > 100);
+}
+
 TEST_CASE("another plan is in the way until it is final, and the error names it") {
     site_with_spare quorum;
     lock_manager& manager = quorum.manager();

@@ -117,6 +117,9 @@ public:
     /// The judgement on it. Whether it is a member is decided elsewhere (membership.hpp).
     const eligibility& judgement() const noexcept { return fitness_; }
 
+    /// Up, and asked again what it was asked when it came up.
+    bool introducing_again() const noexcept { return introducing_again_; }
+
     const server_capabilities& commands() const noexcept { return info_.commands; }
     /// Learns from a reply whether the server has the script and accepts this variant.
     void learn(const sent_command& command, const reply& got, const answer& meaning) noexcept;

@@ -196,6 +196,9 @@ std::string masters::why_not(std::size_t master, time_point now) const {
         if (one.stepped) {
             return "its clock was stepped, or this machine's was";
         }
+        if (link.introducing_again()) {
+            return "its memory record is read again, because it may have changed";
+        }
         const auto left = std::chrono::ceil<std::chrono::seconds>(link.judgement().left(now));
         const bool raised = link.raised();
         return std::to_string(left.count()) + " s left: "
