@@ -75,6 +75,9 @@ void master::cut() {
 }
 
 std::string master::command(const std::vector<std::string>& words) const {
+    if (words.empty()) {
+        throw std::runtime_error("a command needs a word at least");
+    }
     return server_->command(words);
 }
 

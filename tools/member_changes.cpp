@@ -45,8 +45,9 @@ void refuse_unknown(const redlock::health& now) {
             "the members of the quorum are not known{}: {}",
             std::ranges::any_of(now.masters, [](const auto& one) { return one.generation > 0; })
                 ? ". They must be more than half of this list, and this list must have more than "
-                  "half of them, by the same names: so a quorum of one master cannot grow. To "
-                  "found another list, see docs/operations/masters.md, 'Another list from the "
+                  "half of them, by the same names: so a quorum of one master cannot grow. Leave "
+                  "out a master that was removed. To found another list, see "
+                  "docs/operations/masters.md, 'Another list from the "
                   "start'"
                 : "",
             printable(to_string(now))));

@@ -54,7 +54,8 @@ public:
     void cut();
     /// Executes one command, on no connection of a manager. Returns the reply in the format of
     /// redis-cli: integers in decimal, "(nil)", "(error) text", and one line for each element of an
-    /// array. A real master must reply within 5 s.
+    /// array. A real master must reply within 5 s; in memory it looks at the data of one that was
+    /// killed or hangs as well.
     std::string command(const std::vector<std::string>& words) const;
 
 private:

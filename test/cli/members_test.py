@@ -106,7 +106,7 @@ def _(quorum):
     equal(members(quorum, 0, 1, 2), (1, names(quorum, 0, 1, 2)))
     founded(quorum, 4)
     grows = quorum.run('members', 'add', name[3], env=listed(quorum, 4, 3))
-    contains(ended(grows, NO_QUORUM).stderr, 'a quorum of one master cannot grow. To found another list, see docs/')
+    contains(ended(grows, NO_QUORUM).stderr, 'a quorum of one master cannot grow. Leave out a master that was removed. To found')
 
 
 @case('commands that only show something found no quorum, and raise no recorded quarantine', 3)

@@ -121,6 +121,7 @@ TEST_CASE("a quorum in memory has 1 to 32 masters") {
     CHECK(virtual_quorum(32).size() == 32);
     CHECK_THROWS_AS(virtual_quorum(0), std::invalid_argument);
     CHECK_THROWS_AS(virtual_quorum(33), std::invalid_argument);
+    CHECK_THROWS_AS(virtual_quorum(1).master(0).command({}), std::runtime_error);
 }
 
 TEST_CASE("virtual time: time is not moved on from inside a handler") {
