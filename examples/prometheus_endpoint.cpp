@@ -41,9 +41,8 @@ constexpr std::chrono::seconds request_time{5};
 
 std::string response_to(std::string_view request, const redlock::lock_manager& manager) {
     const bool known = request.starts_with("GET /metrics ");
-    const std::string body =
-        known ? redlock::to_prometheus(manager.get_metrics(), manager.get_health(), "example")
-              : "not found; the only path is /metrics\n";
+    const std::string body = known ? redlock::to_prometheus(manager, "example")
+                                   : "not found; the only path is /metrics\n";
     const std::string_view type = known ? redlock::prometheus_content_type : "text/plain";
     std::string out = known ? "HTTP/1.1 200 OK\r\n" : "HTTP/1.1 404 Not Found\r\n";
     out += "Content-Type: " + std::string(type) + "\r\n";

@@ -64,7 +64,7 @@ private:
                     health_.quorum),
                 "see the findings of the masters");
         }
-        if (health_.quarantine_off) {
+        if (!how_.quarantine) {
             add(severity::warning,
                 "quarantine",
                 "is off: a restarted master votes at once and may grant a lock that is held",

@@ -60,7 +60,7 @@ void show(const redlock::health& now, const redlock::config& how, bool as_json) 
     if (now.members.empty()) {
         fmt::print(
             "the members are not known{}\n",
-            now.protocol == redlock::protocol::plain ? ": the plain protocol has none" : "");
+            how.protocol == redlock::protocol::plain ? ": the plain protocol has none" : "");
     } else if (!newer_on.empty()) {
         fmt::print(
             "this list of masters is outdated: generation {} was {}; {} has a newer one\n",

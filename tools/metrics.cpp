@@ -87,9 +87,8 @@ public:
 private:
     void answer() {
         const bool known = text_.starts_with("GET /metrics ") || text_.starts_with("GET /metrics?");
-        const std::string body =
-            known ? redlock::to_prometheus(manager_.get_metrics(), manager_.get_health(), quorum_)
-                  : "not found; the only path is /metrics\n";
+        const std::string body = known ? redlock::to_prometheus(manager_, quorum_)
+                                       : "not found; the only path is /metrics\n";
         text_ = fmt::format(
             "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
             known ? "200 OK" : "404 Not Found",
@@ -178,9 +177,7 @@ int metrics(const metrics_wishes& wanted, const settings& common) {
         return serve(now, wanted);
     }
     now.settle(need::all);
-    fmt::print(
-        "{}",
-        redlock::to_prometheus(now.manager.get_metrics(), now.manager.get_health(), wanted.quorum));
+    fmt::print("{}", redlock::to_prometheus(now.manager, wanted.quorum));
     return 0;
 }
 

@@ -331,7 +331,7 @@ private:
                 return one.vote == redlock::vote::absent
                        || one.vote == redlock::vote::owned_by_other;
             });
-        return session_->manager.get_health().protocol == redlock::protocol::plain
+        return session_->how().protocol == redlock::protocol::plain
                || static_cast<std::size_t>(without) >= redlock::detail::votes_needed(votes.size());
     }
 

@@ -15,7 +15,7 @@ namespace snippets::operations {
 namespace asio = boost::asio;
 
 std::string metrics_page(const redlock::lock_manager& manager) {
-    std::string page = redlock::to_prometheus(manager.get_metrics(), manager.get_health());
+    std::string page = redlock::to_prometheus(manager);
     return page;
 }
 

@@ -488,6 +488,9 @@ public:
         const acquire_options& options,
         const char* with = nullptr) const;
 
+    /// The configuration of the manager.
+    const config& configuration() const noexcept;
+
     /// Whether it is called by the observer or the logger of a manager.
     static bool reports_here(const lock_manager& manager) noexcept;
 };

@@ -5,7 +5,6 @@
 #include <redlock/diagnostics.hpp>
 #include <redlock/errc.hpp>
 #include <redlock/outcome.hpp>
-#include <redlock/protocol.hpp>
 
 #include <array>
 #include <chrono>
@@ -165,17 +164,6 @@ template <>
 inline constexpr std::string_view detail::names<master_state> =
     "down connecting founding admitted silent quarantined duplicate ineligible";
 
-/// State of the release notifications of one master.
-enum class notification_state : std::uint8_t {
-    off,     ///< `config::release_notifications` is false, or no acquire has had to wait yet
-    live,    ///< notifications arrive
-    down,    ///< the connection is down; the text has the reason
-    refused, ///< the server refuses SUBSCRIBE, or PUBLISH of this manager; the text has its error
-};
-
-template <>
-inline constexpr std::string_view detail::names<notification_state> = "off live down refused";
-
 /// Health of one master.
 struct master_health {
     /// Address as configured, without the password.
@@ -195,30 +183,23 @@ struct master_health {
     std::string run_id;
     /// Command in use for scripts: "EVALSHA", or "EVAL" where that is refused.
     std::string compare_and_delete;
-    notification_state notifications = notification_state::off; ///< its release notifications
-    std::string notifications_text; ///< why they do not arrive; empty if they do, or are off
+    /// Why its release notifications do not arrive: its connection is down, or the server refuses
+    /// SUBSCRIBE, or PUBLISH of this manager. Empty if they arrive, or are not used yet.
+    std::string notifications_text;
 };
 
 /// Health of a quorum.
 struct health {
     /// True if a majority is admitted, so that an acquisition can succeed.
     bool ready = false;
-    std::size_t admitted = 0;                       ///< number of masters that vote
-    std::size_t quorum = 0;                         ///< number of votes needed
-    redlock::protocol protocol = protocol::guarded; ///< protocol used with the masters
-    /// True without `config::quarantine`: restarted masters vote at once, which is unsafe unless
-    /// all masters are known to be new.
-    bool quarantine_off = false;
-    /// Key prefix as configured. All processes of a deployment must use the same prefix and
-    /// masters; a monitor can compare these members.
-    std::string key_prefix;
+    std::size_t admitted = 0; ///< number of masters that vote
+    std::size_t quorum = 0;   ///< number of votes needed
     /// The longest ttl that this process may use: the quorum's, by the records of a majority, or
     /// `config::max_ttl` if that is smaller. Plain protocol: as configured. 0: not known yet.
     std::chrono::milliseconds max_ttl{0};
     /// Duration of the quarantine of a restarted master: slightly more than the quorum's `max_ttl`.
     /// Guarded protocol: the longest one that a member has recorded. 0: not known yet.
     std::chrono::milliseconds quarantine_time{0};
-    std::chrono::milliseconds master_timeout{0}; ///< as configured
     /// One per master, in the order of the configuration.
     std::vector<master_health> masters;
     /// Names of the masters that make up the quorum, by their own records (guarded protocol). A

@@ -1,8 +1,9 @@
-// Formats metrics and health for Prometheus. The service serves the text on its own endpoint.
+// Formats what is to be known of a manager for Prometheus. The service serves the text on its own
+// endpoint.
 
 #pragma once
 
-#include <redlock/metrics.hpp>
+#include <redlock/lock_manager.hpp>
 
 #include <span>
 #include <string>
@@ -17,13 +18,12 @@ inline constexpr std::string_view prometheus_content_type = "text/plain; version
 struct prometheus_source {
     /// Value of the label `quorum` of all series of this manager. Any text; characters that are not
     /// printable ASCII are written as `\xNN`.
-    std::string quorum = "default";
-    redlock::metrics metrics; ///< the result of `lock_manager::get_metrics`
-    redlock::health health;   ///< the result of `lock_manager::get_health`
+    std::string quorum;
+    const lock_manager* manager; ///< must not be null
 };
 
-/// Formats metrics and health of several managers in the text exposition format 0.0.4. Does no I/O.
-/// Thread-safe.
+/// Formats metrics, health and settings of several managers in the text exposition format 0.0.4.
+/// Does no I/O. Thread-safe.
 ///
 /// The text contains each `HELP` and `TYPE` once, so a page must contain only one such text. To
 /// combine it with metrics of other libraries, concatenate the texts. All names begin with
@@ -32,10 +32,7 @@ struct prometheus_source {
 /// \param managers the managers; the values of `quorum` must be distinct
 std::string to_prometheus(std::span<const prometheus_source> managers);
 
-/// Formats metrics and health of one manager:
-/// \code
-/// page = to_prometheus(manager.get_metrics(), manager.get_health());
-/// \endcode
-std::string to_prometheus(const metrics&, const health&, std::string_view quorum = "default");
+/// Formats those of one manager.
+std::string to_prometheus(const lock_manager& manager, std::string_view quorum = "default");
 
 }} // namespace redlock::REDLOCK_ABI

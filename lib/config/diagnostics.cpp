@@ -133,13 +133,11 @@ std::string to_string(const lock_status& it) {
 
 std::string to_string(const health& it) {
     return fmt::format(
-        "{}, {} of {} masters admitted, {} needed, {} protocol{}: {}",
+        "{}, {} of {} masters admitted, {} needed: {}",
         it.ready ? "ready" : "not ready",
         it.admitted,
         it.masters.size(),
         it.quorum,
-        to_string(it.protocol),
-        it.quarantine_off ? ", QUARANTINE IS OFF" : "",
         listed(it.masters, [](const master_health& one) {
             return fmt::format("{}{}", to_string(one.state), in_brackets(one.text));
         }));

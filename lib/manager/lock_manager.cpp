@@ -76,6 +76,10 @@ health lock_manager::get_health() const {
     return impl_->get_health();
 }
 
+const config& detail::shared_manager::configuration() const noexcept {
+    return impl_->configuration();
+}
+
 bool detail::shared_manager::reports_here(const lock_manager& manager) noexcept {
     return manager.impl_->reports.calls_here();
 }

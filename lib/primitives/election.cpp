@@ -183,7 +183,7 @@ election::election(lock_manager& manager, std::string name, election_options opt
     term_.stop_margin = options.stop_margin;
     term_.max_hold = options.max_hold;
     term_.fifo = options.fifo;
-    term_.fencing = manager.get_health().protocol == protocol::guarded;
+    term_.fencing = manager_.configuration().protocol == protocol::guarded;
     manager_.require(name_, term_);
 }
 

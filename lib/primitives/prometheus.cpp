@@ -1,7 +1,7 @@
 // The metrics as a page for Prometheus in the text exposition format 0.0.4: families of samples,
 // each family in one piece, for any number of managers.
 
-#include <redlock/prometheus.hpp>
+#include "prometheus.hpp"
 
 #include <fmt/format.h>
 
@@ -13,10 +13,13 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace {
+
+using detail::exported;
 
 // Writes the samples of one family that belong to one manager.
 class writer {
@@ -97,7 +100,7 @@ private:
 struct family {
     std::string_view name; // "..._total": a counter
     std::string_view help;
-    void (*write)(writer&, const metrics&, const health&);
+    void (*write)(writer&, const exported&);
     std::string_view type = name.ends_with("_total") ? "counter" : "gauge";
 };
 
@@ -105,59 +108,62 @@ std::string master_label(std::string_view endpoint) {
     return writer::label("master", endpoint);
 }
 
-// The value of a member of the metrics or of the health; of each master, if it is one of a master.
+// The value of a member of the metrics, the health or the settings; of each master, if it is one of
+// a master.
 template <auto Member>
-void value(writer& out, const metrics& counted, const health& now) {
+void value(writer& out, const exported& from) {
     using member = decltype(Member);
     if constexpr (std::is_invocable_v<member, const metrics&>) {
-        out.sample(counted.*Member);
+        out.sample(from.counted.*Member);
     } else if constexpr (std::is_invocable_v<member, const health&>) {
-        out.sample(now.*Member);
+        out.sample(from.now.*Member);
+    } else if constexpr (std::is_invocable_v<member, const config&>) {
+        out.sample(from.settings.*Member);
     } else {
-        for (const master_metrics& one : counted.masters) {
+        for (const master_metrics& one : from.counted.masters) {
             out.sample(one.*Member, master_label(one.endpoint));
         }
     }
 }
 
-void acquires(writer& out, const metrics& counted, const health&) {
-    out.sample(counted.acquired, "outcome=\"acquired\"");
+void acquires(writer& out, const exported& from) {
+    out.sample(from.counted.acquired, "outcome=\"acquired\"");
     for (const errc error :
          {errc::contended, errc::no_quorum, errc::validity_exhausted, errc::wait_timed_out}) {
-        out.sample(counted.failed[error], writer::label("outcome", to_string(error)));
+        out.sample(from.counted.failed[error], writer::label("outcome", to_string(error)));
     }
-    out.sample(counted.cancelled, "outcome=\"cancelled\"");
+    out.sample(from.counted.cancelled, "outcome=\"cancelled\"");
 }
 
-void renewals(writer& out, const metrics& counted, const health&) {
-    out.sample(counted.renewed, "outcome=\"renewed\"");
-    out.sample(counted.renewals_failed, "outcome=\"failed\"");
+void renewals(writer& out, const exported& from) {
+    out.sample(from.counted.renewed, "outcome=\"renewed\"");
+    out.sample(from.counted.renewals_failed, "outcome=\"failed\"");
 }
 
-void losses(writer& out, const metrics& counted, const health&) {
+void losses(writer& out, const exported& from) {
     for (std::size_t i = 0; i <= static_cast<std::size_t>(loss_reason::stalled); ++i) {
         const auto reason = static_cast<loss_reason>(i);
         if (reason != loss_reason::none) {
-            out.sample(counted.lost[reason], writer::label("reason", to_string(reason)));
+            out.sample(from.counted.lost[reason], writer::label("reason", to_string(reason)));
         }
     }
 }
 
-void releases(writer& out, const metrics& counted, const health&) {
+void releases(writer& out, const exported& from) {
     using enum release_result;
-    out.sample(counted.released[released], "result=\"released\"");
-    out.sample(counted.released[expired] + counted.released[stolen], "result=\"late\"");
-    out.sample(counted.released[uncertain], "result=\"uncertain\"");
+    out.sample(from.counted.released[released], "result=\"released\"");
+    out.sample(from.counted.released[expired] + from.counted.released[stolen], "result=\"late\"");
+    out.sample(from.counted.released[uncertain], "result=\"uncertain\"");
 }
 
-void votes(writer& out, const metrics& counted, const health&) {
+void votes(writer& out, const exported& from) {
     const std::pair<std::string_view, counts_per<vote::duplicate> master_metrics::*> operations[] =
         {
             {"acquire", &master_metrics::acquire_votes},
             {"extend", &master_metrics::extend_votes},
             {"release", &master_metrics::release_votes},
         };
-    for (const master_metrics& one : counted.masters) {
+    for (const master_metrics& one : from.counted.masters) {
         for (const auto& [operation, member] : operations) {
             for (std::size_t i = 0; i <= static_cast<std::size_t>(vote::duplicate); ++i) {
                 const auto kind = static_cast<vote>(i);
@@ -174,24 +180,28 @@ void votes(writer& out, const metrics& counted, const health&) {
     }
 }
 
-void size(writer& out, const metrics&, const health& now) {
-    out.sample(now.masters.size());
+void size(writer& out, const exported& from) {
+    out.sample(from.now.masters.size());
 }
 
-void members(writer& out, const metrics&, const health& now) {
-    out.sample(now.members.size());
+void members(writer& out, const exported& from) {
+    out.sample(from.now.members.size());
 }
 
-void config_info(writer& out, const metrics&, const health& now) {
+void config_info(writer& out, const exported& from) {
     out.sample(
         1,
-        writer::label("key_prefix", now.key_prefix) + ","
-            + writer::label("protocol", to_string(now.protocol)));
+        writer::label("key_prefix", from.settings.key_prefix) + ","
+            + writer::label("protocol", to_string(from.settings.protocol)));
+}
+
+void quarantine_off(writer& out, const exported& from) {
+    out.sample(!from.settings.quarantine);
 }
 
 // One series for each state, so that a query does not need numbers.
-void states(writer& out, const metrics&, const health& now) {
-    for (const master_health& one : now.masters) {
+void states(writer& out, const exported& from) {
+    for (const master_health& one : from.now.masters) {
         for (std::size_t i = 0; i <= static_cast<std::size_t>(master_state::ineligible); ++i) {
             const auto state = static_cast<master_state>(i);
             out.sample(
@@ -201,15 +211,15 @@ void states(writer& out, const metrics&, const health& now) {
     }
 }
 
-void quarantines(writer& out, const metrics&, const health& now) {
-    for (const master_health& one : now.masters) {
+void quarantines(writer& out, const exported& from) {
+    for (const master_health& one : from.now.masters) {
         const auto left = one.quarantine_left.value_or(std::chrono::milliseconds(0));
         out.sample(left, master_label(one.endpoint));
     }
 }
 
-void infos(writer& out, const metrics&, const health& now) {
-    for (const master_health& one : now.masters) {
+void infos(writer& out, const exported& from) {
+    for (const master_health& one : from.now.masters) {
         if (!one.version.empty()) {
             out.sample(
                 1,
@@ -271,7 +281,7 @@ constexpr family families[] = {
      value<&health::generation>},
     {"redlock_quarantine_off",
      "1 if restarted masters vote at once, which is unsafe.",
-     value<&health::quarantine_off>},
+     quarantine_off},
     {"redlock_max_ttl_seconds",
      "The longest ttl, as configured: the same in all processes.",
      value<&health::max_ttl>},
@@ -280,7 +290,7 @@ constexpr family families[] = {
      value<&health::quarantine_time>},
     {"redlock_master_timeout_seconds",
      "Time without a reply after which a master is ignored, as configured.",
-     value<&health::master_timeout>},
+     value<&config::master_timeout>},
     {"redlock_config_info", "Other configuration, as labels; always 1.", config_info},
     {"redlock_master_state", "1 for the state that the master is in, else 0.", states},
     {"redlock_master_quarantine_left_seconds",
@@ -317,7 +327,7 @@ constexpr family families[] = {
 
 } // namespace
 
-std::string to_prometheus(std::span<const prometheus_source> managers) {
+std::string detail::page_of(std::span<const exported> managers) {
     std::string out;
     for (const family& one : families) {
         fmt::format_to(
@@ -326,16 +336,28 @@ std::string to_prometheus(std::span<const prometheus_source> managers) {
             one.name,
             one.help,
             one.type);
-        for (const prometheus_source& manager : managers) {
+        for (const exported& manager : managers) {
             writer samples(out, one.name, manager.quorum);
-            one.write(samples, manager.metrics, manager.health);
+            one.write(samples, manager);
         }
     }
     return out;
 }
 
-std::string to_prometheus(const metrics& counted, const health& now, std::string_view quorum) {
-    const prometheus_source only[] = {{std::string(quorum), counted, now}};
+std::string to_prometheus(std::span<const prometheus_source> managers) {
+    std::vector<exported> all;
+    for (const auto& [quorum, manager] : managers) {
+        all.push_back(
+            {quorum,
+             manager->get_metrics(),
+             manager->get_health(),
+             detail::shared_manager(*manager).configuration()});
+    }
+    return detail::page_of(all);
+}
+
+std::string to_prometheus(const lock_manager& manager, std::string_view quorum) {
+    const prometheus_source only[] = {{std::string(quorum), &manager}};
     return to_prometheus(only);
 }
 

@@ -8,11 +8,14 @@ namespace redlock::test { namespace {
 // One master and one client with little patience.
 struct slow_site : quorum_fixture {
     slow_site(protocol how, milliseconds patience)
-        : quorum_fixture(1, [&](config& settings) {
-              settings.protocol = how;
-              settings.master_timeout = patience;
-              settings.health_check_interval = 1h; // its connection stays until we end it
-          }) {}
+        : quorum_fixture(
+            1,
+            [&](config& settings) {
+                settings.protocol = how;
+                settings.master_timeout = patience;
+                settings.health_check_interval = 1h; // its connection stays until we end it
+            }),
+          spoken(how) {}
 
     master_process& master() { return masters[0]; }
 
@@ -29,11 +32,12 @@ struct slow_site : quorum_fixture {
 
     acquire_options fenced_if_possible() const {
         acquire_options options = once_unrenewed(10s);
-        options.fencing = !transferable && me.health().protocol == protocol::guarded;
+        options.fencing = !transferable && spoken == protocol::guarded;
         options.transferable = transferable;
         return options;
     }
 
+    const protocol spoken;
     bool transferable = false;
 };
 

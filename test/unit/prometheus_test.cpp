@@ -1,8 +1,9 @@
 // The text that a Prometheus server reads, by a reader of its own that takes nothing else.
 #include "core/base/histogram_access.hpp"
+#include "primitives/prometheus.hpp"
 #include "support/test.hpp"
 
-#include <redlock/prometheus.hpp>
+#include <redlock/testing.hpp>
 
 #include <boost/regex.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -101,10 +102,8 @@ health some_health() {
     out.quorum = 2;
     out.members.resize(5);
     out.generation = 3;
-    out.key_prefix = "redlock:";
     out.max_ttl = 30s;
     out.quarantine_time = 32'602ms;
-    out.master_timeout = 100ms;
     out.masters.resize(2);
     out.masters[0].endpoint = "10.0.0.1:6379";
     out.masters[0].state = master_state::admitted;
@@ -117,8 +116,15 @@ health some_health() {
     return out;
 }
 
+const config some_settings;
+
+std::string some_page(const health& now, const std::string& quorum) {
+    return detail::page_of(
+        std::vector<detail::exported>{{quorum, some_metrics(), now, some_settings}});
+}
+
 TEST_CASE("one manager's figures are a page of samples with types") {
-    const page got = parse(to_prometheus(some_metrics(), some_health()));
+    const page got = parse(some_page(some_health(), "default"));
     const std::string q = R"(quorum="default")";
     CHECK(got.value("redlock_acquires_total{" + q + R"(,outcome="acquired"})") == 7);
     CHECK(got.value("redlock_acquires_total{" + q + R"(,outcome="contended"})") == 3);
@@ -152,7 +158,7 @@ TEST_CASE("one manager's figures are a page of samples with types") {
 }
 
 TEST_CASE("the buckets of a histogram are cumulative, end with +Inf, and are in seconds") {
-    const page got = parse(to_prometheus(some_metrics(), some_health(), "a"));
+    const page got = parse(some_page(some_health(), "a"));
     const std::string bucket = R"(redlock_hold_seconds_bucket{quorum="a",le=")";
     CHECK(got.value(bucket + "5e-05\"}") == 1);
     CHECK(got.value(bucket + "0.002\"}") == 1);
@@ -174,22 +180,37 @@ TEST_CASE("the buckets of a histogram are cumulative, end with +Inf, and are in 
 }
 
 TEST_CASE("several managers share a page: each family once, told apart by the quorum") {
-    std::vector<prometheus_source> managers(2);
-    managers[0] = {"jobs", some_metrics(), some_health()};
-    managers[1] = {"users", some_metrics(), some_health()};
-    managers[1].metrics.acquired = 70;
-    const page got = parse(to_prometheus(managers));
+    std::vector<detail::exported> managers{
+        {"jobs", some_metrics(), some_health(), some_settings},
+        {"users", some_metrics(), some_health(), some_settings}};
+    managers[1].counted.acquired = 70;
+    const page got = parse(detail::page_of(managers));
     CHECK(got.value(R"(redlock_acquires_total{quorum="jobs",outcome="acquired"})") == 7);
     CHECK(got.value(R"(redlock_acquires_total{quorum="users",outcome="acquired"})") == 70);
-    const page one = parse(to_prometheus(some_metrics(), some_health()));
+    const page one = parse(some_page(some_health(), "default"));
     CHECK(got.types == one.types);
     CHECK(got.series.size() == 2 * one.series.size());
+}
+
+TEST_CASE("a page has what managers have counted, and their settings") {
+    config settings;
+    settings.key_prefix = "jobs:";
+    settings.quarantine = false;
+    testing::virtual_quorum quorum(3, settings);
+    const std::vector<prometheus_source> both{
+        {"a", &quorum.manager()}, {"b", &quorum.add_manager()}};
+    const page got = parse(to_prometheus(both));
+    CHECK(got.value(R"(redlock_masters_admitted{quorum="a"})") == 3);
+    CHECK(got.value(R"(redlock_quarantine_off{quorum="b"})") == 1);
+    CHECK(
+        got.value(R"(redlock_config_info{quorum="b",key_prefix="jobs:",protocol="guarded"})") == 1);
+    CHECK(parse(to_prometheus(quorum.manager())).value(R"(redlock_ready{quorum="default"})") == 1);
 }
 
 TEST_CASE("what comes from the network or from the user cannot break the page") {
     health hostile = some_health();
     hostile.masters[0].version = "7\"} 1\nevil 2 \\ \xff\xfe\t";
-    const std::string text = to_prometheus(some_metrics(), hostile, "caf\xc3\xa9 \"x\"");
+    const std::string text = some_page(hostile, "caf\xc3\xa9 \"x\"");
     const page got = parse(text);
     CHECK_THAT(text, ContainsSubstring(R"(version="7\"} 1\nevil 2 \\ \\xff\\xfe\\x09")"));
     CHECK(got.value(R"(redlock_ready{quorum="caf\\xc3\\xa9 \"x\""})") == 1);

@@ -114,11 +114,11 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
     const auto warnings = [&] { return it.logged("PUBLISH is refused"); };
     const auto shown = [&] {
         const redlock::master_health one = it.engine.examine(it.now()).masters[0];
-        return std::string(to_string(one.notifications)) + ": " + one.notifications_text;
+        return one.notifications_text;
     };
-    CHECK(shown() == "off: ");
+    CHECK(shown().empty());
     release();
-    CHECK(shown().starts_with("refused: PUBLISH: "));
+    CHECK(shown().starts_with("PUBLISH: "));
     CHECK(it.engine.count().masters[0].publish_refused == 1);
     CHECK(warnings() == 3);
     release();
@@ -127,7 +127,7 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
     SECTION("even next to a subscription that is live") {
         it.hold_everywhere();
         it.acquire(waiting(), 50ms);
-        CHECK(shown().starts_with("refused: PUBLISH: "));
+        CHECK(shown().starts_with("PUBLISH: "));
         CHECK(it.engine.count().notification_connections == 0);
     }
     SECTION("until one is executed") {
@@ -135,12 +135,12 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
             server.forbidden.clear();
         }
         release();
-        CHECK(shown() == "off: ");
+        CHECK(shown().empty());
         CHECK(warnings() == 3);
     }
     SECTION("and once more on the next connection") {
         it.disconnect(0, 200ms);
-        CHECK(shown() == "off: ");
+        CHECK(shown().empty());
         release();
         CHECK(warnings() == 4);
     }

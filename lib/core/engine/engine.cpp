@@ -334,12 +334,8 @@ health engine::examine(time_point now) const {
     out.ready = running() && ready();
     out.admitted = masters_.admitted();
     out.quorum = majority();
-    out.protocol = rules_.protocol;
-    out.quarantine_off = !rules_.quarantine;
-    out.key_prefix = rules_.key_prefix;
     out.max_ttl = ttl_limit();
     out.quarantine_time = std::chrono::ceil<std::chrono::milliseconds>(masters_.quarantine_time());
-    out.master_timeout = rules_.master_timeout;
     for (std::size_t i = 0; i < size(); ++i) {
         out.masters.push_back(masters_.health_of(i, now));
     }

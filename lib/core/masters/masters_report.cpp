@@ -242,15 +242,10 @@ master_health masters::health_of(std::size_t master, time_point now) const {
     mine.planned = list.is_planned() ? list.list.last.shown() : "";
     mine.run_id = link.info().run_id;
     mine.version = link.info().version;
-    using state = notification_state;
     const std::string& unpublished = link.unpublished();
-    mine.notifications = one.pushes->forbidden() || !unpublished.empty() ? state::refused
-                         : one.pushes->live()                            ? state::live
-                         : !one.pushes->started()                        ? state::off
-                                                                         : state::down;
-    if (mine.notifications == state::refused && !one.pushes->forbidden()) {
+    if (!one.pushes->forbidden() && !unpublished.empty()) {
         mine.notifications_text = "PUBLISH: " + unpublished;
-    } else if (mine.notifications >= state::down) {
+    } else if (one.pushes->started() && !one.pushes->live()) {
         mine.notifications_text = one.pushes->why_down();
     }
     mine.state = one.otherwise == vote::granted                        ? master_state::admitted
