@@ -35,8 +35,8 @@ int list(const settings& common) {
     }
     const redlock::admin::held_locks found = redlock::admin::list(how);
     std::size_t read = 0;
-    for (const redlock::admin::master_result& one : found.masters) {
-        if (one.done) {
+    for (const redlock::master_vote& one : found.masters) {
+        if (one.vote == redlock::vote::granted) {
             ++read;
         } else {
             say(fmt::format("{}: {}", one.endpoint, printable(one.text)));
@@ -125,13 +125,15 @@ int force_release(const forced& wanted, const settings& common) {
             return static_cast<int>(exit_code::held);
         }
     }
-    using redlock::admin::force;
-    const redlock::admin::force_result done =
-        redlock::admin::force_release(how, resource, at_once ? force::at_once : force::after_lease);
+    const redlock::admin::force_result done = at_once
+                                                  ? redlock::admin::force_release_now(how, resource)
+                                                  : redlock::admin::force_release(how, resource);
     json masters = json::array();
-    for (const redlock::admin::master_result& one : done.masters) {
+    for (const redlock::master_vote& one : done.masters) {
         if (common.json) {
-            masters.push_back({{"master", one.endpoint}, {"gone", one.done}, {"text", one.text}});
+            const bool gone =
+                one.vote == redlock::vote::granted || one.vote == redlock::vote::absent;
+            masters.push_back({{"master", one.endpoint}, {"gone", gone}, {"text", one.text}});
         } else {
             fmt::print("  {}  {}\n", one.endpoint, printable(one.text));
         }
@@ -140,7 +142,7 @@ int force_release(const forced& wanted, const settings& common) {
         print(
             {{"resource", resource}, {"released", done.released}, {"masters", std::move(masters)}});
     }
-    if (std::ranges::any_of(done.masters, [](const redlock::admin::master_result& one) {
+    if (std::ranges::any_of(done.masters, [](const redlock::master_vote& one) {
             return one.text.starts_with("WRONGTYPE");
         })) {
         hint_at_types(how, resource);

@@ -6,21 +6,14 @@
 #pragma once
 
 #include <redlock/config.hpp>
+#include <redlock/diagnostics.hpp>
 #include <redlock/version.hpp>
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace admin {
-
-/// What was done on one master.
-struct master_result {
-    std::string endpoint; ///< without a password
-    bool done = false;    ///< `list`: it was read. `force_release`: the holder has no key there.
-    std::string text;     ///< what was done, or why not; it may contain what the server has sent
-};
 
 /// The locks of a quorum.
 struct held_locks {
@@ -28,7 +21,9 @@ struct held_locks {
     /// or be held by a minority only: `lock_manager::async_query` shows it. The names come from the
     /// servers: print them with care.
     std::vector<std::string> resources;
-    std::vector<master_result> masters; ///< in the order of the configuration
+    /// `granted`: it was read. Otherwise `error`, and the text has the reason. In the order of the
+    /// configuration.
+    std::vector<master_vote> masters;
 };
 
 /// Reads the names of all keys from each master, a thousand per call, for at most a minute.
@@ -37,27 +32,26 @@ struct held_locks {
 /// that locks cannot be distinguished from other keys
 [[nodiscard]] held_locks list(const config& quorum);
 
-/// When a lock is free after a release by force.
-enum class force : std::uint8_t {
-    /// At the end of the current lease: by then the holder must have stopped. It learns of the
-    /// release at its next renewal.
-    after_lease,
-    /// At once, so that there are two holders until the next renewal. For a holder that is known to
-    /// be dead.
-    at_once,
-};
-
-/// What `force_release` did.
+/// What a release by force did.
 struct force_result {
-    bool released = false;              ///< by a majority; a living holder can restore the others
-    std::vector<master_result> masters; ///< in the order of the configuration
+    bool released = false; ///< by a majority; a living holder can restore the others
+    /// `granted`: the key was taken from the holder. `absent`: there was none. `owned_by_other`: it
+    /// has another holder now. Otherwise `error`. The text says what was done, or why not. In the
+    /// order of the configuration.
+    std::vector<master_vote> masters;
 };
 
-/// Releases a lock without its holder, where a master has the token that it reads first. In the
-/// guarded protocol, a master is not touched whose memory record says that it, or a majority of its
-/// members, is not in this configuration: it belongs to another quorum.
+/// Releases a lock without its holder, where a master has the token that it reads first. The lock
+/// is free at the end of the current lease: by then the holder must have stopped. It learns of the
+/// release at its next renewal.
+///
+/// In the guarded protocol, a master is not touched whose memory record says that it, or a majority
+/// of its members, is not in this configuration: it belongs to another quorum.
 /// \throws std::invalid_argument the configuration or the name breaks a rule
-force_result
-force_release(const config& quorum, std::string_view resource, force when = force::after_lease);
+force_result force_release(const config& quorum, std::string_view resource);
+
+/// Same as `force_release`, but the lock is free at once. For a holder that is known to be dead: if
+/// it is alive, there are two holders until its next renewal.
+force_result force_release_now(const config& quorum, std::string_view resource);
 
 }}} // namespace redlock::REDLOCK_ABI::admin

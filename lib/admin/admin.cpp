@@ -52,24 +52,26 @@ constexpr std::string_view remove_seen =
     "redis.call('DEL', KEYS[1]) redis.pcall('PUBLISH', ARGV[2], string.sub(v, 1, 16)) return 1";
 
 // Asks all masters at once, each in a thread of its own: several silent ones cost the time of one.
-// `ask` returns whether it is done, and a text.
-std::vector<master_result> ask_all(
-    const config& quorum,
-    const std::function<std::pair<bool, std::string>(connection&, std::size_t)>& ask) {
-    std::vector<std::future<master_result>> all;
+// `ask` returns the vote and the text of a master.
+using found = std::pair<vote, std::string>;
+std::vector<master_vote>
+ask_all(const config& quorum, const std::function<found(connection&, std::size_t)>& ask) {
+    std::vector<std::future<master_vote>> all;
     for (std::size_t i = 0; i < quorum.masters.size(); ++i) {
         all.push_back(std::async(std::launch::async, [&, i] {
-            master_result out{to_string(quorum.masters[i]), false, {}};
+            master_vote out;
+            out.endpoint = to_string(quorum.masters[i]);
             try {
                 connection master(quorum.masters[i], quorum);
-                std::tie(out.done, out.text) = ask(master, i);
+                std::tie(out.vote, out.text) = ask(master, i);
             } catch (const connection_error& error) {
+                out.vote = vote::error;
                 out.text = error.what();
             }
             return out;
         }));
     }
-    std::vector<master_result> out;
+    std::vector<master_vote> out;
     out.reserve(all.size());
     std::ranges::transform(all, std::back_inserter(out), [](auto& one) { return one.get(); });
     return out;
@@ -163,13 +165,13 @@ core::recorded_list list_on(connection& master, const std::string& record_key) {
     return core::read_list(core::last_word(found.text));
 }
 
-// Whether the holder has no key after it, and what was done.
-std::pair<bool, std::string>
-take_from(connection& master, const detail::lock_keys& keys, const std::string& other, force when) {
+// Takes the lock from its holder on one master: `other` becomes its token, or none if that is
+// empty.
+found take_from(connection& master, const detail::lock_keys& keys, const std::string& other) {
     const reply seen =
         checked(master.ask({"GET", keys.lock}), "GET", {reply_type::string, reply_type::nil});
     // Without a key the script is sent as well: any server can reply nil, but only Redis runs it.
-    const bool at_once = when == force::at_once;
+    const bool at_once = other.empty();
     const reply done = checked(
         master.ask(
             {"EVAL",
@@ -184,9 +186,12 @@ take_from(connection& master, const detail::lock_keys& keys, const std::string& 
         throw connection_error("invalid reply to EVAL");
     }
     if (done.number == 0) {
-        return {false, "has another holder now"};
+        return {vote::owned_by_other, "has another holder now"};
     }
-    return {true, done.number < 0 ? "had no key" : at_once ? "removed" : "taken"};
+    if (done.number < 0) {
+        return {vote::absent, "had no key"};
+    }
+    return {vote::granted, at_once ? "removed" : "taken"};
 }
 
 std::string new_token() {
@@ -198,34 +203,11 @@ std::string new_token() {
     return out;
 }
 
-} // namespace
-
-held_locks list(const config& quorum) {
-    validate(quorum);
-    if (quorum.key_prefix.empty()) {
-        throw std::invalid_argument(
-            "redlock: without a key_prefix, locks cannot be distinguished from other keys");
-    }
-    std::vector<std::set<std::string>> found(quorum.masters.size());
-    held_locks out;
-    out.masters = ask_all(quorum, [&](connection& master, std::size_t i) {
-        found[i] = scan(master, quorum.key_prefix);
-        return std::pair(true, fmt::format("{} keys", found[i].size()));
-    });
-    std::set<std::string> all;
-    for (std::set<std::string>& one : found) {
-        all.merge(one);
-    }
-    out.resources.assign(all.begin(), all.end());
-    return out;
-}
-
-force_result force_release(const config& quorum, std::string_view resource, force when) {
+// As `take_from`, on all masters.
+force_result take(const config& quorum, std::string_view resource, const std::string& other) {
     validate(quorum);
     detail::check_resource(resource).value();
-    detail::beyond("when", when, force::at_once).value();
     const detail::lock_keys keys = detail::keys_of(quorum, resource);
-    const std::string token = new_token();
     core::member_names names;
     std::ranges::transform(quorum.masters, std::back_inserter(names), detail::member_name);
     std::vector<core::recorded_list> lists(names.size());
@@ -235,17 +217,48 @@ force_result force_release(const config& quorum, std::string_view resource, forc
             lists[i] = list_on(master, keys.record);
             if (std::string why = other_quorum(lists[i], names, names[i]); !why.empty()) {
                 lists[i] = {};
-                return std::pair(false, std::move(why));
+                return found(vote::error, std::move(why));
             }
         }
-        return take_from(master, keys, token, when);
+        return take_from(master, keys, other);
     });
     const auto newest = std::ranges::max_element(lists, {}, &core::recorded_list::number);
     const std::size_t members = newest->founded() ? newest->voting().size() : names.size();
-    const auto without =
-        static_cast<std::size_t>(std::ranges::count(out.masters, true, &master_result::done));
+    const auto without = static_cast<std::size_t>(
+        std::ranges::count(out.masters, vote::granted, &master_vote::vote)
+        + std::ranges::count(out.masters, vote::absent, &master_vote::vote));
     out.released = without >= core::quorum_of(members);
     return out;
+}
+
+} // namespace
+
+held_locks list(const config& quorum) {
+    validate(quorum);
+    if (quorum.key_prefix.empty()) {
+        throw std::invalid_argument(
+            "redlock: without a key_prefix, locks cannot be distinguished from other keys");
+    }
+    std::vector<std::set<std::string>> read(quorum.masters.size());
+    held_locks out;
+    out.masters = ask_all(quorum, [&](connection& master, std::size_t i) {
+        read[i] = scan(master, quorum.key_prefix);
+        return found(vote::granted, fmt::format("{} keys", read[i].size()));
+    });
+    std::set<std::string> all;
+    for (std::set<std::string>& one : read) {
+        all.merge(one);
+    }
+    out.resources.assign(all.begin(), all.end());
+    return out;
+}
+
+force_result force_release(const config& quorum, std::string_view resource) {
+    return take(quorum, resource, new_token());
+}
+
+force_result force_release_now(const config& quorum, std::string_view resource) {
+    return take(quorum, resource, {});
 }
 
 }}} // namespace redlock::REDLOCK_ABI::admin
