@@ -4,7 +4,6 @@
 
 #include <redlock/diagnostics.hpp>
 #include <redlock/error.hpp>
-#include <redlock/options.hpp>
 #include <redlock/outcome.hpp>
 
 #include <chrono>
@@ -39,22 +38,8 @@ struct operation {
     /// Id of the lock, which is the id of the acquisition that succeeded. 0 for a query, and for an
     /// acquire that has not succeeded.
     std::uint64_t lock = 0;
-};
-
-/// The start of an operation.
-struct operation_start : operation {
-    /// The requested lease. 0 for a release or a query.
+    /// At the start of an acquisition or an extension: the requested lease; else 0.
     std::chrono::milliseconds ttl{0};
-    const acquire_options* options = nullptr; ///< options of an acquisition; otherwise null
-};
-
-/// The end of an operation.
-struct operation_end : operation {
-    /// Error passed to the handler. Releases and queries end without an error, whatever their
-    /// result.
-    error_code error = {};
-    std::optional<release_result> released = {}; ///< result of a release
-    std::optional<lock_state> found = {};        ///< result of a query
 };
 
 /// A held lock. References are valid during the call.
@@ -91,13 +76,16 @@ public:
 
     /// Called when an operation starts. For an operation of a caller it is called inside the
     /// initiating function, where the tracing context of the caller's thread is available.
-    virtual void started(const operation_start&) {}
+    virtual void started(const operation&) {}
 
-    /// Called when an operation has ended. With one thread, its handler has not run yet; with
-    /// several, it may be running. `votes` has the content of the operation's `diagnostics`. It is
-    /// empty if the result is no longer needed: after a cancelled extension or query, or a renewal
-    /// that the release of its lock overtook.
-    virtual void ended(const operation_end&, const diagnostics& /*votes*/) {}
+    /// Called when an operation has ended, with the error that its handler gets. With one thread,
+    /// the handler has not run yet; with several, it may be running. `votes` has the content of the
+    /// operation's `diagnostics`. It is empty if the result is no longer needed: after a cancelled
+    /// extension or query, or a renewal that the release of its lock overtook.
+    ///
+    /// Releases and queries end without an error, whatever their result: its name, as by
+    /// `to_string`, is `diagnostics::message`.
+    virtual void ended(const operation&, const error_code&, const diagnostics& /*votes*/) {}
 
     /// Called when a lock has been acquired.
     virtual void acquired(const held_lock&) {}

@@ -97,7 +97,7 @@ private:
 
     static text as_text(std::string_view from) noexcept { return {from.data(), from.size()}; }
 
-    void started(const operation_start& what) override {
+    void started(const operation& what) override {
         ::opentelemetry::trace::StartSpanOptions how;
         how.kind = ::opentelemetry::trace::SpanKind::kClient;
         const auto hold = holds_.find(what.lock);
@@ -118,7 +118,7 @@ private:
         operations_[what.id] = {tracer_->StartSpan(name, about, how)};
     }
 
-    void ended(const operation_end& what, const diagnostics& votes) override {
+    void ended(const operation& what, const error_code& error, const diagnostics& votes) override {
         const auto found = operations_.extract(what.id);
         if (found.empty()) {
             return;
@@ -128,20 +128,20 @@ private:
         span.SetAttribute("redlock.attempts", std::int64_t{votes.attempts});
         span.SetAttribute("redlock.quorum", static_cast<std::int64_t>(votes.quorum));
         attributes counted{{"redlock.operation.name", as_text(to_string(what.kind))}};
-        if (what.released) {
-            span.SetAttribute("redlock.release.result", as_text(to_string(*what.released)));
+        if (!error && what.kind == operation_kind::release) {
+            span.SetAttribute("redlock.release.result", as_text(votes.message));
         }
-        if (what.found) {
-            span.SetAttribute("redlock.lock.state", as_text(to_string(*what.found)));
+        if (!error && what.kind == operation_kind::query) {
+            span.SetAttribute("redlock.lock.state", as_text(votes.message));
         }
-        const std::string type = type_of(what.error);
-        if (what.error) {
+        const std::string type = type_of(error);
+        if (error) {
             counted.emplace_back("error.type", as_text(type));
-            fail(span, type, votes.message.empty() ? what.error.message() : votes.message);
+            fail(span, type, votes.message.empty() ? error.message() : votes.message);
         }
         add(span, votes, what.kind);
         operation_durations_->Record(mine.seconds(), counted, {});
-        if (what.kind == operation_kind::acquire && !what.error) {
+        if (what.kind == operation_kind::acquire && !error) {
             ::opentelemetry::trace::StartSpanOptions how;
             how.parent = span.GetContext();
             const attributes about{{"redlock.resource", as_text(what.resource)}};

@@ -74,7 +74,8 @@ void held_leases::cancel_extension(lease_handle& lease, std::uint64_t id) {
         if (waiting.id == id && waiting.done) {
             observer_.report(
                 &observer::ended,
-                lease.ended(waiting.observed, operation_kind::extend, aborted),
+                lease.ended(waiting.observed, operation_kind::extend),
+                aborted,
                 diagnostics());
             (*std::move(waiting.done))(io(), aborted, extend_result::extended);
             waiting.done.reset(); // its place among the extensions stays

@@ -154,11 +154,11 @@ public:
     /// The lock as the observer sees it.
     held_lock seen() const { return {observed(), resource(), fencing_token()}; }
     /// The start and the end of an operation on the lock.
-    operation_start begun(operation_kind kind, std::chrono::milliseconds ttl = {}) const {
-        return {{.kind = kind, .resource = resource(), .lock = observed()}, ttl};
+    operation begun(operation_kind kind, std::chrono::milliseconds ttl = {}) const {
+        return {.kind = kind, .resource = resource(), .lock = observed(), .ttl = ttl};
     }
-    operation_end ended(std::uint64_t id, operation_kind kind, const error_code& error) const {
-        return {{.id = id, .kind = kind, .resource = resource(), .lock = observed()}, error};
+    operation ended(std::uint64_t id, operation_kind kind) const {
+        return {.id = id, .kind = kind, .resource = resource(), .lock = observed()};
     }
 
     core::handle<core::claim> claim;

@@ -79,7 +79,7 @@ void held_leases::renewed(const core::claim& claim, std::optional<errc> error) {
 void held_leases::end_renewal(
     lease_handle& lease, const error_code& error, const diagnostics& votes) {
     const std::uint64_t id = std::exchange(lease.need_more().observed_renewal, 0);
-    observer_.report(&observer::ended, lease.ended(id, operation_kind::renew, error), votes);
+    observer_.report(&observer::ended, lease.ended(id, operation_kind::renew), error, votes);
 }
 
 void held_leases::extended(const core::claim& claim, std::optional<errc> error) {
@@ -90,7 +90,8 @@ void held_leases::extended(const core::claim& claim, std::optional<errc> error) 
         const error_code result = result_of(error);
         observer_.ended(
             oldest.sink.on(result),
-            lease.ended(oldest.observed, operation_kind::extend, result),
+            lease.ended(oldest.observed, operation_kind::extend),
+            result,
             [&](diagnostics& votes) {
                 explain_votes(votes, claim, result, claim.extension_sent());
             });
@@ -117,9 +118,8 @@ void held_leases::removed(const core::claim& claim, release_result result) {
         explain(votes, lease->resource(), {}, 1, elapsed, asked ? claim.votes : core::ballots());
         votes.message = to_string(result);
         if (observed != 0) {
-            operation_end what = lease->ended(observed, operation_kind::release, {});
-            what.released = result;
-            observer_.report(&observer::ended, what, votes);
+            observer_.report(
+                &observer::ended, lease->ended(observed, operation_kind::release), {}, votes);
             observer_.report(&observer::released, lease->seen(), result);
         }
         lease->releasing.explain_all(votes);

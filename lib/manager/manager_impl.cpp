@@ -117,8 +117,7 @@ void manager_impl::acquire(
     if (form != core::lock_form::exclusive || wanted.pool) {
         mine.resource = std::make_unique<const std::string>(wanted.resource);
     }
-    mine.observed =
-        observer_.started({{.resource = wanted.resource}, wanted.options.ttl, &wanted.options});
+    mine.observed = observer_.started({.resource = wanted.resource, .ttl = wanted.options.ttl});
     const core::acquire_request request{
         .cookie = cookie,
         .resource = wanted.resource,
@@ -179,7 +178,8 @@ void manager_impl::report(
     const core::ballots& votes) {
     observer_.ended(
         ended.sink.on(error),
-        {{.id = ended.observed, .resource = resource, .lock = error ? 0 : ended.observed}, error},
+        {.id = ended.observed, .resource = resource, .lock = error ? 0 : ended.observed},
+        error,
         [&](diagnostics& out) {
             explain(out, resource, error, wanted.attempts, wanted.decided_at - wanted.began, votes);
         });
@@ -219,8 +219,7 @@ void manager_impl::query(
     mine.done.emplace<completion<error_code, lock_status>>(std::move(done), io());
     mine.sink = sink;
     mine.resource = std::make_unique<const std::string>(std::move(resource));
-    mine.observed =
-        observer_.started({{.kind = operation_kind::query, .resource = *mine.resource}});
+    mine.observed = observer_.started({.kind = operation_kind::query, .resource = *mine.resource});
     const auto slots = static_cast<std::uint32_t>(pool != nullptr ? pool->size : 0);
     dispatch([&](time_point now) { engine().query(mine.cookie(), *mine.resource, slots, now); });
 }
@@ -229,10 +228,8 @@ void manager_impl::query_ended(
     const call& ended, const error_code& error, const lock_status* found) {
     observer_.ended(
         ended.sink.on(error),
-        {{.id = ended.observed, .kind = operation_kind::query, .resource = *ended.resource},
-         error,
-         {},
-         found != nullptr ? std::optional(found->state) : std::nullopt},
+        {.id = ended.observed, .kind = operation_kind::query, .resource = *ended.resource},
+        error,
         [&](diagnostics& out) {
             out = found != nullptr ? votes_of(*found, engine().majority()) : diagnostics();
             out.resource = *ended.resource;

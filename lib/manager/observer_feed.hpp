@@ -15,7 +15,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,18 +48,14 @@ public:
     explicit operator bool() const noexcept { return to_ != nullptr; }
 
     /// Reports a start. Returns the number of the operation; 0 without an observer.
-    std::uint64_t started(operation_start what) {
+    std::uint64_t started(operation what) {
         if (!to_) {
             return 0;
         }
         what.id = ++operations_;
         auto call =
-            reported([mine = what,
-                      resource = std::string(what.resource),
-                      options = what.options != nullptr ? std::optional(*what.options)
-                                                        : std::nullopt](observer& one) mutable {
+            reported([mine = what, resource = std::string(what.resource)](observer& one) mutable {
                 mine.resource = resource;
-                mine.options = options ? &*options : nullptr;
                 one.started(mine);
             });
         // The caller's thread may have a tracing context.
@@ -71,14 +66,14 @@ public:
     /// Reports an end to the caller that passed `out`, and to the observer. `explain(diagnostics&)`
     /// fills in the text, and is called only if one of them exists.
     template <typename Explain>
-    void ended(diagnostics* out, const operation_end& what, Explain explain) {
+    void ended(diagnostics* out, const operation& what, const error_code& error, Explain explain) {
         if (out == nullptr && !to_) {
             return;
         }
         diagnostics own;
         diagnostics& votes = out != nullptr ? *out : own;
         explain(votes);
-        report(&observer::ended, what, votes);
+        report(&observer::ended, what, error, votes);
     }
     /// Queues a call `event(what, rest...)`, with copies of all and of the resource's name.
     template <typename What, typename... Rest>

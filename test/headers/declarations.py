@@ -11,7 +11,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-MAXIMUM = 520
+MAXIMUM = 514
 
 
 def count(root):

@@ -43,7 +43,7 @@ struct readers_and_writers : site {
 TEST_CASE("a manager that goes while threads lock ends what they have begun") {
     static thread_local bool locks = false;
     struct watcher : observer {
-        void started(const operation_start& what) override {
+        void started(const operation& what) override {
             elsewhere += what.kind == operation_kind::acquire && !locks ? 1 : 0;
         }
         std::atomic<int> elsewhere = 0;

@@ -122,7 +122,7 @@ TEST_CASE("blocking mutex: in a handler a call is refused, and an unlock does no
 
 TEST_CASE("blocking manager: in its observer a call is refused, on whichever thread that runs") {
     struct asking final : observer {
-        void started(const operation_start&) override {
+        void started(const operation&) override {
             if (by != nullptr) {
                 got.push_back(error_of([&] { static_cast<void>(by->acquire("s", once())); }));
             }

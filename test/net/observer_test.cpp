@@ -14,24 +14,21 @@ using story = std::vector<std::string>;
 /// Writes a line for each call, and checks what must hold of each of them.
 class notebook : public observer {
 public:
-    void started(const operation_start& what) override {
-        CHECK((what.options != nullptr) == (what.kind == operation_kind::acquire));
+    void started(const operation& what) override {
         CHECK(what.id != 0);
         CHECK(under_way.emplace(what.id, what.resource).second);
         ttl = what.ttl;
         note("started", to_string(what.kind));
     }
-    void ended(const operation_end& what, const diagnostics& votes) override {
+    void ended(const operation& what, const error_code& result, const diagnostics& votes) override {
         CHECK(under_way[what.id] == what.resource);
         CHECK(under_way.erase(what.id) == 1);
-        const bool won = what.kind == operation_kind::acquire && !what.error;
+        const bool won = what.kind == operation_kind::acquire && !result;
         CHECK((what.lock == what.id) == won);
         if (won) {
             locks.emplace(what.id, what.resource);
         }
-        error = what.error;
-        released_as = what.released;
-        found = what.found;
+        error = result;
         seen = votes;
         note("ended", to_string(what.kind));
     }
@@ -62,8 +59,6 @@ public:
     std::chrono::milliseconds ttl{};
     std::optional<std::uint64_t> token;
     error_code error;
-    std::optional<release_result> released_as;
-    std::optional<lock_state> found;
     diagnostics seen;
     std::string errors; // in the log
 
@@ -109,7 +104,7 @@ TEST_CASE("an observer sees a lock from its acquire to its release, with the vot
     CHECK(it.notes->votes(vote::granted) >= 2);
     it.site.quorum.advance(5s);
     CHECK(mine.release() == release_result::released);
-    CHECK(it.notes->released_as == release_result::released);
+    CHECK(it.notes->seen.message == "released");
     CHECK(it.notes->seen.elapsed < 1s); // without the time of the lock
     CHECK(
         it.notes->lines
@@ -137,7 +132,7 @@ TEST_CASE("an observer sees which acquire was refused, and what a query found") 
     CHECK(it.notes->seen.message.find("contended") != std::string::npos);
     it.site.mine.call(
         [&](auto token) { return it.site.mine.async().async_query("r", std::move(token)); });
-    CHECK(it.notes->found == lock_state::held);
+    CHECK(it.notes->seen.message == "held");
     CHECK(it.notes->votes(vote::held) >= 2);
     const std::size_t before = it.notes->lines.size();
     CHECK(

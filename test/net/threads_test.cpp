@@ -53,7 +53,7 @@ constexpr std::size_t workers = 8;
 
 // Called by one thread at a time, and for the start of an acquire by the one that begins it.
 struct watcher : observer {
-    void started(const operation_start& what) override {
+    void started(const operation& what) override {
         enter();
         if (what.kind == operation_kind::acquire) {
             wrong += what.resource == begun ? 0 : 1;
@@ -61,7 +61,7 @@ struct watcher : observer {
         }
         --inside;
     }
-    void ended(const operation_end&, const diagnostics&) override {
+    void ended(const operation&, const error_code&, const diagnostics&) override {
         enter();
         --inside;
     }

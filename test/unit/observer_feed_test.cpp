@@ -12,8 +12,10 @@ using namespace redlock;
 using detail::observer_feed;
 
 struct notes : observer {
-    void started(const operation_start& what) override { ids.push_back(what.id); }
-    void ended(const operation_end& what, const diagnostics&) override { ids.push_back(what.id); }
+    void started(const operation& what) override { ids.push_back(what.id); }
+    void ended(const operation& what, const error_code&, const diagnostics&) override {
+        ids.push_back(what.id);
+    }
     void abandoned(const held_lock&) override { throw std::runtime_error("not mine"); }
     void released(const held_lock&, release_result) override { throw 7; }
 
@@ -41,7 +43,7 @@ TEST_CASE("observer feed: operations are numbered from 1, and what is thrown cou
     CHECK(mine.feed);
     CHECK(mine.feed.started({}) == 1);
     CHECK(mine.feed.started({}) == 2);
-    mine.feed.report(&observer::ended, {{.id = 1}}, diagnostics());
+    mine.feed.report(&observer::ended, {.id = 1}, {}, diagnostics());
     CHECK(mine.to->ids.empty());
     mine.deliver();
     CHECK(mine.to->ids == std::vector<std::uint64_t>{1, 2, 1});
@@ -59,21 +61,17 @@ TEST_CASE("observer feed: operations are numbered from 1, and what is thrown cou
 
 TEST_CASE("observer feed: what a call refers to is kept until it is made") {
     struct : observer {
-        void started(const operation_start& what) override {
-            seen = std::string(what.resource) + " " + std::to_string(what.options->ttl.count());
-        }
+        void started(const operation& what) override { seen = what.resource; }
         std::string seen;
     } one;
     net::report_queue reports;
     observer_feed feed(std::shared_ptr<observer>(std::shared_ptr<void>(), &one), reports, nullptr);
     {
         const std::string name = "a resource with a long name";
-        acquire_options options;
-        options.ttl = std::chrono::milliseconds(1'234);
-        feed.started({{.resource = name}, {}, &options});
+        feed.started({.resource = name});
     }
     made(reports);
-    CHECK(one.seen == "a resource with a long name 1234");
+    CHECK(one.seen == "a resource with a long name");
 }
 
 TEST_CASE("reports are made in order, those of calls within calls after them, despite exceptions") {
