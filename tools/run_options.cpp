@@ -19,7 +19,6 @@ namespace {
 
 // Fewer than the library allows: one attempt asks for all slots, within the usual master_timeout.
 constexpr std::size_t slots_max = 4'096;
-static_assert(slots_max <= redlock::slot_pool_size_max);
 
 void add_times_of_run(CLI::App& app, run_options& into) {
     add_duration(

@@ -74,8 +74,7 @@ class election {
 public:
     /// Constructs an election. Does no I/O.
     /// \param manager the manager to use
-    /// \param name the name of the lock that the election uses. Range: 1 to `resource_name_max`
-    ///   bytes.
+    /// \param name the name of the lock that the election uses. Range: 1 to 1,024 bytes.
     /// \param options see `election_options`
     /// \throws std::invalid_argument if the name or an option is out of range
     election(lock_manager& manager, std::string name, election_options options = {});

@@ -181,15 +181,17 @@ struct acquire_options {
 static_assert(std::is_trivially_destructible_v<acquire_options>);
 static_assert(std::is_aggregate_v<acquire_options>);
 
-/// Maximum length of a resource name, in bytes.
-inline constexpr std::size_t resource_name_max = 1024;
+namespace detail {
 
-/// Maximum number of resources, or of slots, of one acquire. A master locks them in one step and
-/// serves no other client during it.
-inline constexpr std::size_t resources_max = 128;
+struct free_slots {
+    std::string pool;
+    std::size_t size = 0;
+    std::size_t count = 0;
+};
 
-/// Maximum size of a pool of slots.
-inline constexpr std::size_t slot_pool_size_max = 65'536;
+struct target_access;
+
+} // namespace detail
 
 /// Any free slots of a pool.
 ///
@@ -197,45 +199,50 @@ inline constexpr std::size_t slot_pool_size_max = 65'536;
 /// is also a counting semaphore, and a pool of one slot is a mutex. Each slot is a lock of its own
 /// on a majority of the masters, so the number of holders is exact. A counter on each master would
 /// not be exact (see docs/slot_pool.md).
-struct slots {
+class slots {
+public:
     /// Stores the arguments.
+    /// \param pool name of the pool. Range: 1 to 1,024 bytes. It is independent of the names of
+    ///   resources: the keys of slots are `prefix{name}:slot:number`.
+    /// \param size number of slots of the pool. Range: 1 to 65,536, at most 256 for each ms of
+    ///   `config::master_timeout`: a search reads them all. Processes with different sizes share
+    ///   the numbers that both have: no number is ever held twice, and the total number of holders
+    ///   is limited by the largest size.
+    /// \param count number of slots to acquire together. Range: 1 to `size`, at most 128. More than
+    ///   one: guarded protocol only.
     // Not an aggregate: g++ 12 would destroy one twice (see `acquire_options`).
-    slots(std::string pool_name, std::size_t pool_size, std::size_t wanted = 1)
-        : pool(std::move(pool_name)),
-          size(pool_size),
-          count(wanted) {}
+    slots(std::string pool, std::size_t size, std::size_t count = 1)
+        : wanted_{std::move(pool), size, count} {}
 
-    /// Name of the pool. Range: 1 to `resource_name_max` bytes. It is independent of the names of
-    /// resources: the keys of slots are `prefix{name}:slot:number`.
-    std::string pool;
-    /// Number of slots of the pool. Range: 1 to `slot_pool_size_max`, at most 256 for each ms of
-    /// `config::master_timeout`: a search reads them all. Processes with different
-    /// sizes share the numbers that both have: no number is ever held twice, and the total number
-    /// of holders is limited by the largest size.
-    std::size_t size;
-    /// Number of slots to acquire together. Range: 1 to `size`, at most `resources_max`. More than
-    /// one: guarded protocol only.
-    std::size_t count;
+private:
+    friend class target;
+
+    detail::free_slots wanted_;
 };
 
 /// Target of an acquisition or a query: one resource, several together, or slots of a pool.
-struct target {
+class target {
+public:
     // `async_acquire("r")` is what it is for, and no target is a name.
     // NOLINTBEGIN(google-explicit-constructor,bugprone-forwarding-reference-overload)
-    /// One resource, by its name: 1 to `resource_name_max` bytes of any value.
+    /// One resource, by its name: 1 to 1,024 bytes of any value.
     template <typename Name>
         requires(std::convertible_to<Name, std::string_view> && !std::same_as<Name, std::nullptr_t>)
-    target(Name&& name) : what(std::string(std::forward<Name>(name))) {}
-    /// Several resources together, by their names: 1 to `resources_max`, in any order. Duplicates
-    /// count once, and a list of one is the same as that name.
-    target(std::vector<std::string> names) : what(std::move(names)) {}
+    target(Name&& name) : what_(std::string(std::forward<Name>(name))) {}
+    /// Several resources together, by their names: 1 to 128, in any order. Duplicates count once,
+    /// and a list of one is the same as that name. A master locks them in one step and serves no
+    /// other client during it.
+    target(std::vector<std::string> names) : what_(std::move(names)) {}
     /// The same. In a statement with `co_await` use a named vector (see docs/packaging.md).
-    target(std::initializer_list<std::string> names) : what(std::vector(names)) {}
+    target(std::initializer_list<std::string> names) : what_(std::vector(names)) {}
     /// Any free slots of a pool.
-    target(slots wanted) : what(std::move(wanted)) {}
+    target(slots wanted) : what_(std::move(wanted.wanted_)) {}
     // NOLINTEND(google-explicit-constructor,bugprone-forwarding-reference-overload)
 
-    std::variant<std::string, std::vector<std::string>, slots> what; ///< what it was made from
+private:
+    friend struct detail::target_access;
+
+    std::variant<std::string, std::vector<std::string>, detail::free_slots> what_;
 };
 
 }} // namespace redlock::REDLOCK_ABI

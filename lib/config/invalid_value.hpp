@@ -46,7 +46,9 @@ using validation = boost::system::result<void, invalid_value>;
 
 /// Checks what `redlock::validate` does.
 validation check(const config& config);
-validation check(const acquire_options& options, const config& config);
+
+/// Maximum length of a resource name, in bytes.
+inline constexpr std::size_t resource_name_max = 1024;
 
 /// Checks the name of a resource: 1 to `resource_name_max` bytes of any value.
 validation check_resource(std::string_view resource);

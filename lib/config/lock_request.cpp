@@ -154,7 +154,7 @@ validation check_each(const std::vector<std::string>& names) {
 
 // A search reads all slots of the pool, during which a master replies to nothing else. It takes 1
 // ms for 512 of them, and a slow machine twice that.
-validation check_pool(const slots& pool, const config& rules) {
+validation check_pool(const free_slots& pool, const config& rules) {
     constexpr std::size_t slots_per_ms = 256;
     const auto in_time = slots_per_ms * static_cast<std::size_t>(rules.master_timeout.count());
     return first_error(
@@ -164,7 +164,7 @@ validation check_pool(const slots& pool, const config& rules) {
 }
 
 validation check_slots(const checked_request& wanted, const config& rules) {
-    const slots& pool = *wanted.pool;
+    const free_slots& pool = *wanted.pool;
     return first_error(
         {check_pool(pool, rules),
          outside("count", pool.count, "", 1, std::min(pool.size, resources_max)),
@@ -205,13 +205,14 @@ validation exclusive_only(const acquire_options& options, const char* with) {
 }
 
 validation check_query(const target& asked, const config& rules) {
-    if (const auto* const pool = std::get_if<slots>(&asked.what)) {
+    const auto& what = target_access::what(asked);
+    if (const auto* const pool = std::get_if<free_slots>(&what)) {
         return check_pool(*pool, rules);
     }
-    if (const auto* const one = std::get_if<std::string>(&asked.what)) {
+    if (const auto* const one = std::get_if<std::string>(&what)) {
         return check_resource(*one);
     }
-    const auto& names = std::get<std::vector<std::string>>(asked.what);
+    const auto& names = std::get<std::vector<std::string>>(what);
     return outside("resources", names.size(), "names", 1, 1);
 }
 
@@ -223,13 +224,14 @@ validation checked_request::check(const config& rules, milliseconds longest) {
     options.ttl = effective_ttl(options.ttl, longest);
     bool several = false;
     validation names_valid;
-    if (auto* const one = std::get_if<std::string>(&wanted.what)) {
+    auto& what = target_access::what(wanted);
+    if (auto* const one = std::get_if<std::string>(&what)) {
         resource = std::move(*one);
-    } else if (auto* const free = std::get_if<slots>(&wanted.what)) {
+    } else if (auto* const free = std::get_if<free_slots>(&what)) {
         pool = std::move(*free);
         resource = pool->pool;
     } else {
-        resources = std::get<std::vector<std::string>>(std::move(wanted.what));
+        resources = std::get<std::vector<std::string>>(std::move(what));
         names_valid = check_each(resources);
         std::ranges::sort(resources);
         resources.erase(std::unique(resources.begin(), resources.end()), resources.end());

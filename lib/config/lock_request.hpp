@@ -9,6 +9,7 @@
 #include <redlock/lock_manager.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,17 @@
 #include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
+
+/// Maximum number of resources, or of slots, of one acquire.
+inline constexpr std::size_t resources_max = 128;
+
+/// Maximum size of a pool of slots.
+inline constexpr std::size_t slot_pool_size_max = 65'536;
+
+/// Reads what a target was made from.
+struct target_access {
+    static auto& what(auto& from) noexcept { return from.what_; }
+};
 
 /// The arguments of an acquire, and what their check makes of the names.
 struct checked_request : lock_request {
@@ -27,7 +39,7 @@ struct checked_request : lock_request {
     validation check(const config& rules, std::chrono::milliseconds longest);
 
     std::string resource;               ///< readable name of the lock; of slots: the pool
-    std::optional<slots> pool;          ///< if it wants slots
+    std::optional<free_slots> pool;     ///< if it wants slots
     std::vector<std::string> resources; ///< if there are several: sorted, none twice
     bool default_ttl = false;           ///< a quorum with a smaller `max_ttl` may shorten it
 };

@@ -198,8 +198,9 @@ void manager_impl::contention(std::string_view key, std::size_t waiting) {
 void manager_impl::query(
     const target& asked, diagnostics_sink sink, handler<error_code, lock_status> done) {
     const section lock(*this);
-    const auto* const pool = std::get_if<slots>(&asked.what);
-    const auto* const one = std::get_if<std::string>(&asked.what);
+    const auto& what = target_access::what(asked);
+    const auto* const pool = std::get_if<free_slots>(&what);
+    const auto* const one = std::get_if<std::string>(&what);
     std::string resource = pool != nullptr ? pool->pool : one != nullptr ? *one : std::string();
     const validation valid = check_query(asked, configuration());
     if (!valid) {

@@ -1,7 +1,11 @@
 // Much of what there may be: resources, slots, and memory that is used up.
+#include "config/lock_request.hpp"
 #include "guarded_quorum.hpp"
 
 namespace redlock::test::limits { namespace {
+
+using detail::resources_max;
+using detail::slot_pool_size_max;
 
 acquisition_ptr acquire_all(client& one, std::vector<std::string> names) {
     return one.finish(begun([&](auto handler) {

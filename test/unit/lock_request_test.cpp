@@ -11,6 +11,8 @@ using namespace redlock;
 using detail::checked_request;
 using detail::form_of;
 using detail::lock_request;
+using detail::resources_max;
+using detail::slot_pool_size_max;
 using secret_use = lock_request::secret_use;
 using core::lock_form;
 
@@ -89,7 +91,7 @@ TEST_CASE("lock request: several resources that are refused are named") {
     CHECK(to_string(refused.error()) == "resources[2] has 0 bytes; allowed: 1 to 1024");
 
     checked_request many({.wanted = std::vector<std::string>()});
-    auto& names = std::get<std::vector<std::string>>(many.wanted.what);
+    auto& names = std::get<std::vector<std::string>>(detail::target_access::what(many.wanted));
     for (std::size_t i = 0; i < 10 * resources_max; ++i) {
         names.push_back(std::to_string(1'000'000 + i));
     }
