@@ -37,8 +37,8 @@ void run(redlock::blocking::manager& manager) {
         // manager's thread renews it.
         const std::lock_guard guard(invoices);
         work(invoices.lost());
-        std::cout << "worked, with " << invoices.remaining() / std::chrono::milliseconds(1)
-                  << " ms left\n";
+        std::cout << "worked, and " << (invoices.held() ? "still" : "no longer")
+                  << " has the lock\n";
     }
     // Unlocking does not fail; the result is reported.
     if (const auto result = invoices.last_release()) {

@@ -26,7 +26,7 @@ LIMIT_S = 30
 EXPECTED = {
     'first_lock': ['got it: '],
     'callbacks': ['waiting for the lock', 'done, and the lock was released'],
-    'blocking': ['worked, with ', 'the lock was released', 'both are locked', 'locked within 100 ms', 'two read', 'one writes', 'now it is free'],
+    'blocking': ['worked, and still has the lock', 'the lock was released', 'both are locked', 'locked within 100 ms', 'two read', 'one writes', 'now it is free'],
     'with_lock': ['step 5', 'all steps done', 'step 1', 'stopped: '],
     'prometheus_endpoint': [
         'HTTP/1.1 200 OK', 'Content-Type: text/plain; version=0.0.4',

@@ -35,7 +35,7 @@ json found_of(const acquire_wishes& mine, const redlock::lock& lock) {
         {"resource", mine.lock.resource},
         {"token", lock.secret()},
         {"valid_ms", left_of(lock).count()}};
-    if (lock.has_fencing_token()) {
+    if (mine.lock.fencing) {
         out["fencing_token"] = lock.fencing_token();
     }
     return out;

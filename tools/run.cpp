@@ -156,7 +156,7 @@ private:
         if (!options_.shared) { // that of a reader is of no use: no command extends or releases it
             out.push_back("REDLOCK_TOKEN=" + std::string(lock_.secret()));
         }
-        if (lock_.has_fencing_token()) {
+        if (options_.lock.fencing) {
             out.push_back(fmt::format("REDLOCK_FENCING_TOKEN={}", lock_.fencing_token()));
         }
         if (options_.slots > 0) {

@@ -360,10 +360,6 @@ public:
 
     /// Returns true if the lock may be relied on now; see `lock::held`.
     bool held() const noexcept;
-    /// See `lock::deadline`.
-    time_point deadline() const noexcept;
-    /// See `lock::remaining`.
-    std::chrono::nanoseconds remaining() const noexcept;
     /// See `lock::fencing_token`.
     /// \throws std::logic_error if the mutex is not locked, or has no fencing token
     std::uint64_t fencing_token() const;
@@ -374,8 +370,6 @@ public:
     /// Returns the result of the last `unlock`. Empty before the first, and if `unlock` could not
     /// wait.
     std::optional<release_result> last_release() const;
-    /// Returns how the masters voted in the last attempt to lock the mutex.
-    diagnostics last_attempt() const;
 
 private:
     friend class shared_mutex;
@@ -392,7 +386,8 @@ private:
     void leave(entry how) noexcept;
 
     /// Acquires the lock, first among the threads of this process, then from the masters.
-    [[nodiscard]] error_code take(entry how, wait_for limit, const std::stop_token& stop);
+    [[nodiscard]] error_code
+    take(entry how, wait_for limit, const std::stop_token& stop, diagnostics& why);
 
     manager manager_;
     const std::string resource_;

@@ -32,9 +32,9 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 /// for its first one: while a writer of this object waits, or after a loss. Downgrading
 /// (`lock::async_downgrade`) needs the handle of the lock: use it with `manager::call`.
 ///
-/// With readers, `held`, `deadline` and `remaining` are about the lease that lasts longest, and
-/// `fencing_token` throws. `lost` is the same stop token for all concurrent readers. A stop is
-/// requested when the last of their leases is lost.
+/// With readers, `held` is about the lease that lasts longest, and `fencing_token` throws. `lost`
+/// is the same stop token for all concurrent readers. A stop is requested when the last of their
+/// leases is lost.
 class shared_mutex : mutex {
 public:
     /// Constructs a mutex. Does no I/O.
@@ -47,9 +47,8 @@ public:
         : mutex(owner, std::move(resource), options, true) {}
 
     /// As those of `mutex`.
-    using mutex::deadline, mutex::fencing_token, mutex::held, mutex::last_attempt,
-        mutex::last_release, mutex::lock, mutex::lost, mutex::remaining, mutex::try_lock,
-        mutex::try_lock_for, mutex::try_lock_until, mutex::unlock;
+    using mutex::fencing_token, mutex::held, mutex::last_release, mutex::lock, mutex::lost,
+        mutex::try_lock, mutex::try_lock_for, mutex::try_lock_until, mutex::unlock;
 
     /// Locks for reading. Otherwise the same as `lock`.
     void lock_shared(std::stop_token stop = {}) { enter(entry::shared, stop); }

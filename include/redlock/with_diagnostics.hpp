@@ -22,14 +22,18 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
+namespace detail {
+
+/// Returns `error` as an exception with its votes.
+std::exception_ptr explained(const error_code& error, diagnostics why);
+
+} // namespace detail
+
 /// An error with the votes of the masters. Thrown by operations
 /// with the default token, by `async_with_lock`, and by the functions of `redlock::blocking` that
 /// wait for an operation.
 class error_with_diagnostics : public boost::system::system_error {
 public:
-    /// Constructs an exception.
-    error_with_diagnostics(const error_code& error, diagnostics why);
-
     /// Returns one line: the name of the lock, the reason with the votes, and the number of the
     /// error. It lives as long as a copy of the exception.
     const char* what() const noexcept override;
@@ -38,6 +42,9 @@ public:
     const diagnostics& get_diagnostics() const noexcept { return *why_; }
 
 private:
+    friend std::exception_ptr detail::explained(const error_code& error, diagnostics why);
+    error_with_diagnostics(const error_code& error, diagnostics why);
+
     std::shared_ptr<const diagnostics> why_; // copies of exceptions must not throw
 };
 
@@ -111,9 +118,6 @@ struct associated_sink {
         }
     }
 };
-
-/// Returns `error` as an exception with its votes.
-std::exception_ptr explained(const error_code& error, diagnostics why);
 
 /// A handler with a sink: of the caller, or its own for an exception.
 template <typename Handler, bool throws>

@@ -124,7 +124,6 @@ struct mutex::state final : detail::loss_listener {
     std::optional<std::stop_source> stopped; // on a loss, once somebody has asked for it
     bool was_lost = false;
     std::optional<release_result> last_release;
-    diagnostics last_attempt;
 };
 
 mutex::mutex(manager& owner, std::string resource, acquire_options options, bool readers)
@@ -143,29 +142,30 @@ mutex::mutex(manager& owner, std::string resource, acquire_options options, bool
 }
 
 void mutex::enter(entry how, const std::stop_token& stop) {
-    if (const error_code error = take(how, wait_for::contention(options_.wait), stop)) {
-        std::rethrow_exception(detail::explained(error, last_attempt()));
+    diagnostics why;
+    if (const error_code error = take(how, wait_for::contention(options_.wait), stop, why)) {
+        std::rethrow_exception(detail::explained(error, std::move(why)));
     }
 }
 
 bool mutex::try_enter(entry how, wait_for limit, const std::stop_token& stop) {
-    const error_code error = take(how, limit, stop);
+    diagnostics why;
+    const error_code error = take(how, limit, stop, why);
     if (error == errc::would_deadlock && !manager_.in_callback()) {
         return false; // this thread has the mutex
     }
     if (error && error != condition::not_acquired) {
-        std::rethrow_exception(detail::explained(error, last_attempt()));
+        std::rethrow_exception(detail::explained(error, std::move(why)));
     }
     return !error;
 }
 
-error_code mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
+error_code mutex::take(entry how, wait_for limit, const std::stop_token& stop, diagnostics& why) {
     const detail::blocking_wait wait(limit);
     state& mine = *state_;
-    const auto refused = [&](errc error, const char* why) {
-        mine.last_attempt = {};
-        mine.last_attempt.message = why;
-        mine.last_attempt.resource = resource_;
+    const auto refused = [&](errc error, const char* message) {
+        why.message = message;
+        why.resource = resource_;
         return make_error_code(error);
     };
     for (;;) {
@@ -215,11 +215,9 @@ error_code mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
         acquire_options options = how == entry::shared ? for_readers(options_) : options_;
         options.wait = wait.for_masters();
         try {
-            diagnostics why;
             redlock::lock taken;
             const error_code error = manager_.take(resource_, options, stop, taken, {&why, false});
             const std::lock_guard lock(mine.guard);
-            mine.last_attempt = std::move(why);
             if (error) {
                 mine.leave(how);
                 return error;
@@ -280,16 +278,6 @@ bool mutex::held() const noexcept {
     return state_->last().held();
 }
 
-time_point mutex::deadline() const noexcept {
-    const std::lock_guard lock(state_->guard);
-    return state_->last().deadline();
-}
-
-std::chrono::nanoseconds mutex::remaining() const noexcept {
-    const std::lock_guard lock(state_->guard);
-    return state_->last().remaining();
-}
-
 std::uint64_t mutex::fencing_token() const {
     const std::lock_guard lock(state_->guard);
     if (state_->alone.inside == 0 || state_->leases.empty()) {
@@ -318,11 +306,6 @@ std::stop_token mutex::lost() const {
 std::optional<release_result> mutex::last_release() const {
     const std::lock_guard lock(state_->guard);
     return state_->last_release;
-}
-
-diagnostics mutex::last_attempt() const {
-    const std::lock_guard lock(state_->guard);
-    return state_->last_attempt;
 }
 
 }}} // namespace redlock::REDLOCK_ABI::blocking

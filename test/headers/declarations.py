@@ -11,7 +11,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-MAXIMUM = 507
+MAXIMUM = 499
 
 
 def count(root):

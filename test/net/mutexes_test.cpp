@@ -41,9 +41,7 @@ TEST_CASE("blocking mutex: the standard guards lock it, and another process is r
         std::unique_lock guard(mine, std::defer_lock);
         CHECK(guard.try_lock_for(1s));
         CHECK(mine.held());
-        CHECK(mine.remaining() > 1s);
         CHECK(!theirs.try_lock());
-        CHECK(held_votes(theirs.last_attempt()) >= 2);
         const time_point before = site.quorum.now();
         CHECK(!theirs.try_lock_for(2s));
         CHECK(!theirs.try_lock_for(-1s));
@@ -74,7 +72,6 @@ TEST_CASE("blocking mutex: a thread that locks it twice gets an error, and keeps
     CHECK(!m.try_lock_for(60s));
     CHECK(m.held());
     elsewhere([&] { CHECK_FALSE(m.try_lock_for(1ms)); });
-    CHECK(m.last_attempt().message.find("another thread") != std::string::npos);
     std::stop_source stop;
     std::jthread waits(
         [&] { CHECK(error_of([&] { m.lock(stop.get_token()); }) == operation_aborted); });
@@ -109,7 +106,6 @@ TEST_CASE("blocking mutex: in a handler a call is refused, and an unlock does no
     });
     site.quorum.advance(0s);
     CHECK(refused == std::vector<error_code>(4, errc::would_deadlock));
-    CHECK_THAT(m.last_attempt().message, ContainsSubstring("the manager's own thread"));
     CHECK(!m.held());
     CHECK(!m.last_release());
     CHECK(!s.last_release());
@@ -149,7 +145,7 @@ TEST_CASE("blocking mutex: too few masters are an error, not a lock that somebod
     blocking::mutex m(site.mine, "r", once());
     CHECK(error_of([&] { m.lock(); }) == errc::no_quorum);
     CHECK(error_of([&] { static_cast<void>(m.try_lock()); }) == errc::no_quorum);
-    CHECK(m.last_attempt().votes.at(0).vote == vote::unreachable);
+    CHECK_THROWS_WITH(m.lock(), ContainsSubstring(" unreachable"));
     CHECK_THROWS_WITH(site.mine.acquire("r", once()), ContainsSubstring(" unreachable"));
 }
 
@@ -271,21 +267,18 @@ TEST_CASE("blocking shared mutex: the standard guards read together and write al
         const std::shared_lock third(theirs);
         CHECK(mine.held());
         CHECK(!mine.try_lock());
-        CHECK(mine.last_attempt().message.find("this thread") != std::string::npos);
         CHECK(!theirs.try_lock_for(10ms));
         first.unlock();
         CHECK(mine.held());
         CHECK(mine.last_release() == release_result::released);
     }
     CHECK(!mine.held());
-    CHECK(mine.deadline() == time_point::min());
     {
         std::unique_lock writer(mine, std::defer_lock);
         REQUIRE(writer.try_lock_until(std::chrono::system_clock::now() + 20s));
         CHECK(!mine.try_lock_shared());
         CHECK(!theirs.try_lock_shared_for(10ms));
         CHECK(!theirs.try_lock_shared());
-        CHECK(held_votes(theirs.last_attempt()) >= 2);
         mine.unlock_shared(); // nobody reads
         CHECK(mine.held());
     }
@@ -308,16 +301,13 @@ TEST_CASE("blocking shared mutex: readers rely on the lease that lasts longest")
     blocking::shared_mutex theirs(site.theirs, "r", options);
     mine.lock_shared();
     const std::stop_token lost = mine.lost();
-    const time_point first = mine.deadline();
     site.quorum.advance(5s);
+    const time_point second = site.quorum.now();
     mine.lock_shared();
-    const time_point second = mine.deadline();
-    CHECK(second > first);
     CHECK(mine.lost() == lost);
-    mine.unlock_shared(); // gives the lease back that would end first
-    CHECK(mine.deadline() == second);
-    CHECK(theirs.try_lock_for(60s)); // waits for its end
-    CHECK(site.quorum.now() >= second);
+    mine.unlock_shared();            // gives the lease back that would end first
+    CHECK(theirs.try_lock_for(60s)); // waits for the end of the other one
+    CHECK(site.quorum.now() >= second + 9s);
     CHECK(lost.stop_requested());
     CHECK(!mine.held());
     // A reader that has lost the lock does not share the object with others before it has unlocked.
