@@ -7,7 +7,6 @@
 
 #include <boost/system/system_error.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
@@ -22,11 +21,6 @@
 #include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI {
-
-/// The largest fencing token: the largest integer that a double, and therefore a Redis script,
-/// counts exactly. The smallest token is 1. 0 is not a valid token: it is what a missing token
-/// looks like, and is refused everywhere.
-inline constexpr std::uint64_t fencing_token_max = (std::uint64_t{1} << 53U) - 1;
 
 /// Thrown if a resource has seen the token of a later owner. The holder must stop, and must not
 /// retry with the same token. `code()` is `errc::stale_token`. `what()` is a sentence such as
@@ -55,43 +49,30 @@ private:
     std::shared_ptr<const std::string> text_;
 };
 
-/// Remembers the largest token seen and refuses smaller ones.
-///
-/// It only checks tokens and does not serialize writes: between `admit` and the write that follows,
-/// another thread may admit a later owner. If writes may overlap, use `fenced`, which does both
-/// under one mutex. Its memory ends with the process: pass the stored value to the constructor, or
-/// the first token after a restart is accepted, whatever it is.
-///
-/// Thread-safe, without a mutex. Allocates only for exceptions.
-class fence_guard {
-public:
-    /// Constructs a guard.
-    /// \param highest the largest token seen before, for example read from storage; 0 if none
-    /// \throws std::invalid_argument if `highest` is above `fencing_token_max`.
-    explicit fence_guard(std::uint64_t highest = 0);
+namespace detail {
 
-    /// Admits a token that is not smaller than the largest one seen, and remembers it. An equal
-    /// token belongs to the same holder.
-    /// \returns No error, or `errc::stale_token`, or `errc::invalid_argument` if the token is 0 or
-    ///   above `fencing_token_max` (the guard does not remember such a token).
-    [[nodiscard]] error_code admit(std::uint64_t token) noexcept;
+/// The largest fencing token: the largest integer that a double, and therefore a Redis script,
+/// counts exactly.
+inline constexpr std::uint64_t fencing_token_max = (std::uint64_t{1} << 53U) - 1;
 
-    /// Same as `admit`, but throws on errors.
-    /// \throws stale_token_error if the token is stale.
-    /// \throws boost::system::system_error with `errc::invalid_argument` if the token is invalid.
-    void require(std::uint64_t token);
+/// Returns a mark: the largest token seen, or 0.
+/// \throws std::invalid_argument if it is above `fencing_token_max`.
+std::uint64_t fence_mark(std::uint64_t highest);
 
-    /// Returns the largest token admitted, or 0 before the first.
-    std::uint64_t highest() const noexcept { return highest_.load(); }
+/// Admits a token that is not below the mark, which becomes the token. An equal token belongs to
+/// the same holder.
+/// \throws stale_token_error if the token is stale.
+/// \throws boost::system::system_error with `errc::invalid_argument` if it is invalid.
+void admit(std::uint64_t token, std::uint64_t& mark);
 
-private:
-    error_code admit(std::uint64_t token, std::uint64_t& seen) noexcept;
-
-    std::atomic<std::uint64_t> highest_;
-};
+} // namespace detail
 
 /// A value that can only be written with a token that is not stale. The check and the write are one
-/// step, so that no later owner can come in between.
+/// step, so that no later owner can come in between. Its memory ends with the process: store
+/// `highest()` with the value, or the first token after a restart is accepted, whatever it is.
+///
+/// A token is an integer from 1 to 2^53 - 1. 0 is what a missing token looks like, and is refused
+/// everywhere.
 ///
 /// Thread-safe: uses a mutex. Functions passed to `write` and `read` should be short and must not
 /// call this object.
@@ -101,10 +82,10 @@ public:
     /// Constructs a value with its fence.
     /// \param value the initial value
     /// \param highest the largest token that it was written with before; 0 if none
-    /// \throws std::invalid_argument if `highest` is above `fencing_token_max`.
+    /// \throws std::invalid_argument if `highest` is above 2^53 - 1.
     explicit fenced(T value = T(), std::uint64_t highest = 0)
         : value_(std::move(value)),
-          guard_(highest) {}
+          highest_(detail::fence_mark(highest)) {}
 
     /// Checks `token`, calls `change(T&)` and returns its result, which must not refer into the
     /// value.
@@ -119,7 +100,7 @@ public:
             !std::is_reference_v<std::invoke_result_t<Change, T&>>,
             "a reference into the value would go around the fence");
         const std::lock_guard exclusive(mutex_);
-        guard_.require(token);
+        detail::admit(token, highest_);
         return std::invoke(std::forward<Change>(change), value_);
     }
 
@@ -141,12 +122,15 @@ public:
     }
 
     /// Returns the largest token that the value was written with, or 0 before the first.
-    std::uint64_t highest() const noexcept { return guard_.highest(); }
+    std::uint64_t highest() const noexcept {
+        const std::lock_guard exclusive(mutex_);
+        return highest_;
+    }
 
 private:
     mutable std::mutex mutex_;
     T value_;
-    fence_guard guard_;
+    std::uint64_t highest_;
 };
 
 // --- Redis --------------------------------------------------------------------------------------
@@ -156,15 +140,11 @@ struct fenced_reply {
     std::int64_t accepted = 0; ///< 1 if it was written, 0 if it was refused
     std::int64_t highest = 0;  ///< the largest token that the resource has seen
 
-    /// Converts the reply to an error code. Thread-safe.
+    /// Throws unless it was written.
     /// \param token the token that was passed to the script
-    /// \returns No error, or `errc::stale_token`, or `boost::system::errc::protocol_error` if it
-    ///   cannot be the reply of a fenced script.
-    [[nodiscard]] error_code check(std::uint64_t token) const noexcept;
-
-    /// Same as `check`, but throws on errors.
     /// \throws stale_token_error if the token is stale.
-    /// \throws boost::system::system_error if it cannot be the reply of a fenced script.
+    /// \throws boost::system::system_error with `boost::system::errc::protocol_error` if it cannot
+    ///   be the reply of a fenced script.
     void require(std::uint64_t token) const;
 };
 
@@ -175,7 +155,7 @@ struct fenced_reply {
 ///
 /// - Stale token: returns `{0, highest}`. Nothing is changed.
 /// - No fence yet: accepts any valid token as the first.
-/// - No token, or not an integer from 1 to `fencing_token_max`: returns an error that begins with
+/// - No token, or not an integer from 1 to 2^53 - 1: returns an error that begins with
 ///   `FENCE`. Nothing is changed.
 /// - The fence key holds something else: returns an error, `FENCE` or `WRONGTYPE`. Nothing is
 ///   changed.
@@ -206,12 +186,6 @@ extern const std::string_view fence_check;
 /// Distinct objects: safe. Shared objects: safe, except for assignment and destruction.
 class fenced_set {
 public:
-    /// The script. `KEYS`: fence, key. `ARGV`: token, value, and optionally a ttl in milliseconds.
-    /// Returns `{1, token}` or `{0, highest}`.
-    static const std::string_view script;
-    /// The SHA-1 of `script` in hexadecimal, for EVALSHA.
-    static const std::string_view sha1;
-
     /// Constructs the command for one key.
     /// \param key the key of the value
     /// \param fence the key of the fence: any bytes. Several keys may share it; in a cluster all
@@ -223,7 +197,7 @@ public:
     explicit fenced_set(std::string key, std::string fence = {});
 
     /// Returns the command with the text of the script:
-    /// `EVAL script 2 fence key token value [ttl]`.
+    /// `EVAL script 2 fence key token value [ttl]`. The reply is `{1, token}` or `{0, highest}`.
     /// \param token the result of `lock::fencing_token()`
     /// \param value any bytes
     /// \param ttl lifetime of the value, up to 36500 days. 0: no expiry.
@@ -235,7 +209,7 @@ public:
 
     /// Returns the command with the digest of the script:
     /// `EVALSHA sha1 2 fence key token value [ttl]`. The server replies NOSCRIPT until it has
-    /// executed `eval()` or `SCRIPT LOAD` once; in this case send `eval()`. Parameters and
+    /// executed `eval()` once; in this case send that. Parameters and
     /// exceptions: as `eval`.
     std::vector<std::string> evalsha(
         std::uint64_t token,
