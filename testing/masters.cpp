@@ -95,16 +95,8 @@ bool real_master::running() const {
     return started().process.running();
 }
 
-void real_master::pause(std::chrono::milliseconds span) {
-    command({"CLIENT", "PAUSE", std::to_string(span.count()), "ALL"});
-}
-
 void real_master::declare_new(std::string_view key_prefix) {
     started().process.declare_new(std::string(key_prefix));
-}
-
-std::string real_master::log() const {
-    return started().process.log();
 }
 
 masters::masters(std::size_t count, const master_options& options) : password_(options.password) {
@@ -136,7 +128,6 @@ config masters::make_config() const {
     made.quarantine = false;
     made.master_timeout = std::chrono::seconds(2);
     made.connect_timeout = std::chrono::seconds(5);
-    made.reconnect_delay_min = std::chrono::milliseconds(10);
     made.reconnect_delay_max = std::chrono::milliseconds(100);
     return made;
 }

@@ -146,10 +146,8 @@ struct config {
     /// it is counted so without waiting. Choose it larger than the round trip time and much smaller
     /// than the ttl (the Redis page: 5 to 50 ms for 10 s). Range: 1 ms to 1 h. Default: 100 ms.
     std::chrono::milliseconds master_timeout{100};
-    /// Minimum delay before reconnecting to a lost master. The delay has jitter and grows up to
-    /// `reconnect_delay_max`. Range: 1 ms to 1 h. Default: 50 ms.
-    std::chrono::milliseconds reconnect_delay_min{50};
-    /// Maximum delay before reconnecting. Range: `reconnect_delay_min` to 1 h. Default: 2 s.
+    /// Maximum delay before reconnecting to a lost master. The delay has jitter, and grows from a
+    /// fortieth of this. Range: 1 ms to 1 h. Default: 2 s.
     std::chrono::milliseconds reconnect_delay_max{2'000};
     /// Interval at which each master is checked with INFO: it votes only while it is fit to. The
     /// interval is shortened to a tenth of `max_ttl`, but not below 100 ms. A connection without a
@@ -234,10 +232,5 @@ void validate(const config& config);
 /// Thread-safe.
 /// \throws std::invalid_argument if a value is invalid, with a text as above
 void validate(const acquire_options& options, const config& config);
-
-/// Returns sentences about a valid configuration that is probably a mistake: an even number of
-/// masters, TLS settings without a `rediss://` master, no `quarantine`, or a large
-/// `master_timeout`. The manager logs them when it runs. Thread-safe.
-std::vector<std::string> warnings(const config& config);
 
 }} // namespace redlock::REDLOCK_ABI

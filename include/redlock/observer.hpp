@@ -6,6 +6,8 @@
 #include <redlock/error.hpp>
 #include <redlock/outcome.hpp>
 
+#include <boost/core/noncopyable.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -69,9 +71,8 @@ struct held_lock {
 /// \par Cost
 /// Votes are formatted only if there is an observer, if diagnostics were requested, or for an error
 /// that is thrown.
-class observer {
+class observer : boost::noncopyable {
 public:
-    observer& operator=(observer&&) = delete; // nor is there another copy or move
     virtual ~observer() = default;
 
     /// Called when an operation starts. For an operation of a caller it is called inside the

@@ -94,16 +94,11 @@ public:
     std::string url() const;
     /// Returns true if the process is alive, even if it hangs.
     bool running() const;
-    /// Suspends the execution of commands for `span`. Commands that arrive during that time are
-    /// executed afterwards. Returns at once.
-    void pause(std::chrono::milliseconds span);
     /// Writes the memory record of the master (see docs/guarantees.md): no lock with this prefix
     /// has been on it before. Guarded managers with a `config::quarantine` then count its votes at
     /// once. Without it the first contact starts a quarantine. Call it before any manager connects.
     /// It is valid for this process of the server only: a restart starts a quarantine.
     void declare_new(std::string_view key_prefix = "redlock:");
-    /// Returns the output of the server process.
-    std::string log() const;
 
 private:
     friend class masters;

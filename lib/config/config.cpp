@@ -90,7 +90,6 @@ validation check_times(const config& config) {
     constexpr milliseconds none{0};
     constexpr milliseconds low{1};
     constexpr milliseconds high = hours(1);
-    const auto from = [&](milliseconds least) { return std::clamp(least, low, high); };
     return first_error({
         config.max_ttl == none
             ? validation()
@@ -99,14 +98,13 @@ validation check_times(const config& config) {
         outside("connect_timeout", config.connect_timeout, low, high),
         outside("master_timeout", config.master_timeout, low, high),
         outside("health_check_interval", config.health_check_interval, low, high),
-        outside("reconnect_delay_min", config.reconnect_delay_min, low, high),
-        outside(
-            "reconnect_delay_max",
-            config.reconnect_delay_max,
-            from(config.reconnect_delay_min),
-            high),
+        outside("reconnect_delay_max", config.reconnect_delay_max, low, high),
         outside("retry_delay_min", config.retry_delay_min, low, high),
-        outside("retry_delay_max", config.retry_delay_max, from(config.retry_delay_min), high),
+        outside(
+            "retry_delay_max",
+            config.retry_delay_max,
+            std::clamp(config.retry_delay_min, low, high),
+            high),
         outside("clock_offset_bound", config.clock_offset_bound, none, high),
         outside("held_warning", config.held_warning, none, hours(24)),
         outside("local_handoff_time", config.local_handoff_time, none, high),
@@ -196,12 +194,6 @@ std::string_view unused_tls(const config& config) noexcept {
                : std::string_view();
 }
 
-} // namespace detail
-
-void validate(const config& config) {
-    detail::check(config).value();
-}
-
 std::vector<std::string> warnings(const config& config) {
     std::vector<std::string> out;
     const auto warn = [&](bool applies, std::string_view text) {
@@ -212,14 +204,20 @@ std::vector<std::string> warnings(const config& config) {
     warn(
         config.masters.size() % 2 == 0,
         "an even number of masters tolerates as many failures as one less: use an odd number");
-    const std::string_view tls = detail::unused_tls(config);
+    const std::string_view tls = unused_tls(config);
     warn(!tls.empty(), tls);
     warn(!config.quarantine, "quarantine is off: a restarted master may grant a lock that is held");
     warn(
-        config.master_timeout * 2 > detail::max_ttl_of(config),
+        config.master_timeout * 2 > max_ttl_of(config),
         "master_timeout is more than half of max_ttl: a silent master uses up the lease; some "
         "round trips are enough");
     return out;
+}
+
+} // namespace detail
+
+void validate(const config& config) {
+    detail::check(config).value();
 }
 
 }} // namespace redlock::REDLOCK_ABI

@@ -62,7 +62,8 @@ core::settings settings_of(const config& configuration) {
     out.quarantine = configuration.quarantine;
     out.connect_timeout = configuration.connect_timeout;
     out.master_timeout = configuration.master_timeout;
-    out.reconnect_delay_min = configuration.reconnect_delay_min;
+    out.reconnect_delay_min =
+        std::max(configuration.reconnect_delay_max / 40, std::chrono::milliseconds(1));
     out.reconnect_delay_max = configuration.reconnect_delay_max;
     out.health_check_interval = configuration.health_check_interval;
     constexpr std::chrono::milliseconds least(100);

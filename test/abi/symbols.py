@@ -40,7 +40,7 @@ INTERNAL = re.compile(
     r"^redlock::(?:detail::(?:check|check_extension|check_pool"
     r"|check_resource|check_secret|checked_request|connection|connection_error|engine_driver|exclusive_only|held_leases"
     r"|keys_of|manager_impl|member_name|message_of|name_of_slots|page_of|quorum_downtime|release_watch|same_server"
-    r"|settings_of|throw_exception_from_error|times_of|to_string|unused_tls|votes_needed)"
+    r"|settings_of|throw_exception_from_error|times_of|to_string|unused_tls|votes_needed|warnings)"
     r"|testing::(?:memory|process|virtual_backend|virtual_world))\b"
 )
 SHORT = [

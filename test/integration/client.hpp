@@ -25,7 +25,6 @@ inline config config_for(const std::vector<std::string>& urls) {
     result.quarantine = false;
     result.master_timeout = 2s;
     result.connect_timeout = 5s;
-    result.reconnect_delay_min = 10ms;
     result.reconnect_delay_max = 100ms;
     return result;
 }

@@ -176,7 +176,7 @@ TEST_CASE("a server that is hostile from the first reply on never votes, and say
                 c.protocol = spoken;
                 c.master_timeout = 50ms;
                 c.connect_timeout = 100ms;
-                c.reconnect_delay_min = c.reconnect_delay_max = 1h;
+                c.reconnect_delay_max = 1h;
             });
             q.masters[0].when("*", one.action);
             q.start(0);

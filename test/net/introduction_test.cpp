@@ -15,7 +15,7 @@ TEST_CASE("a server that says the password back does not bring it into log or he
     quorum q(3, [](config& c) {
         c.username = "somebody";
         c.password = secret;
-        c.reconnect_delay_min = c.reconnect_delay_max = 1h;
+        c.reconnect_delay_max = 1h;
     });
     q.when(
         "AUTH",

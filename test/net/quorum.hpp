@@ -41,7 +41,6 @@ public:
         settings.protocol = protocol::plain;
         settings.connect_timeout = 10s;
         settings.master_timeout = 2s;
-        settings.reconnect_delay_min = 5ms;
         settings.reconnect_delay_max = 50ms;
         settings.health_check_interval = 1h; // no command that a test does not expect
         settings.retry_delay_min = 2ms;

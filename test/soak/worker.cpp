@@ -171,7 +171,6 @@ config quorum_config(const std::vector<std::string>& masters, const pace& times)
     result.master_timeout = 100ms;
     result.connect_timeout = 500ms;
     result.health_check_interval = 200ms;
-    result.reconnect_delay_min = 20ms;
     result.reconnect_delay_max = 200ms;
     result.retry_delay_max = 50ms;
     return result;

@@ -13,6 +13,7 @@ namespace config_test { namespace {
 
 using namespace redlock;
 using Catch::Matchers::Message;
+using detail::warnings;
 using std::chrono::milliseconds;
 
 // "; allowed: 0 to LAST, ...": a value of an enumeration.
@@ -122,8 +123,6 @@ TEST_CASE("an invalid value of the configuration is refused in one sentence, wit
         // Numbers that depend on each other, and the drift factor.
         {{set(&config::retry_delay_min, 300ms), set(&config::retry_delay_max, 299ms)},
          "retry_delay_max is 299 ms; allowed: 300 ms to 3600000 ms"},
-        {{set(&config::reconnect_delay_min, 2'001ms)},
-         "reconnect_delay_max is 2000 ms; allowed: 2001 ms to 3600000 ms"},
         {{set(&config::clock_drift_factor, -0.001)}, "clock_drift_factor is -0.001" + factor},
         {{set(&config::clock_drift_factor, 0.501)}, "clock_drift_factor is 0.501" + factor},
         {{set(&config::clock_drift_factor, nothing)}, "clock_drift_factor is nan" + factor},
@@ -180,8 +179,7 @@ TEST_CASE("every duration is refused outside of its range, and accepted at its l
         {"connect_timeout", &config::connect_timeout, 1ms, 1h},
         {"master_timeout", &config::master_timeout, 1ms, 1h},
         {"health_check_interval", &config::health_check_interval, 1ms, 1h},
-        {"reconnect_delay_min", &config::reconnect_delay_min, 1ms, 1h},
-        {"reconnect_delay_max", &config::reconnect_delay_max, 50ms, 1h},
+        {"reconnect_delay_max", &config::reconnect_delay_max, 1ms, 1h},
         {"retry_delay_min", &config::retry_delay_min, 1ms, 1h},
         {"retry_delay_max", &config::retry_delay_max, 2ms, 1h},
         {"clock_offset_bound", &config::clock_offset_bound, 0ms, 1h},
@@ -197,7 +195,6 @@ TEST_CASE("every duration is refused outside of its range, and accepted at its l
         }
         for (const milliseconds fine : {low, high}) {
             config it = changed({set(member, fine)});
-            it.reconnect_delay_max = std::max(it.reconnect_delay_max, it.reconnect_delay_min);
             it.retry_delay_max = std::max(it.retry_delay_max, it.retry_delay_min);
             CHECK(refusal(detail::check(it)).empty());
         }
@@ -345,7 +342,6 @@ TEST_CASE("a configuration becomes the engine's settings") {
     } times[] = {
         {&config::connect_timeout, &core::settings::connect_timeout},
         {&config::master_timeout, &core::settings::master_timeout},
-        {&config::reconnect_delay_min, &core::settings::reconnect_delay_min},
         {&config::reconnect_delay_max, &core::settings::reconnect_delay_max},
         {&config::health_check_interval, &core::settings::health_check_interval},
         {&config::retry_delay_min, &core::settings::retry_delay_min},
@@ -371,6 +367,7 @@ TEST_CASE("a configuration becomes the engine's settings") {
     CHECK(out.names == std::vector<std::string>{"a:6379/3", "b:6379"});
     CHECK(out.key_prefix == "k:");
     CHECK(out.max_ttl == 11s);
+    CHECK(out.reconnect_delay_min == 1ms); // a fortieth
     CHECK(out.drift.of(1s) == 253ms);
     CHECK(!out.quarantine);
     CHECK(!out.founds);
