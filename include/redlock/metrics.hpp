@@ -184,7 +184,7 @@ struct master_health {
     /// Command in use for scripts: "EVALSHA", or "EVAL" where that is refused.
     std::string compare_and_delete;
     /// Why its release notifications do not arrive: its connection is down, or the server refuses
-    /// SUBSCRIBE, or PUBLISH of this manager. Empty if they arrive, or are not used yet.
+    /// SUBSCRIBE, or PUBLISH of this manager. Empty if they arrive, or are not used.
     std::string notifications_text;
 };
 

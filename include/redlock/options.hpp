@@ -61,10 +61,8 @@ public:
 
     /// Returns the limit. `milliseconds::max()` means forever.
     constexpr std::chrono::milliseconds limit() const noexcept { return limit_; }
-    /// Whether the limit is one for outages: see `contention`.
-    constexpr bool begins_again() const noexcept { return begins_again_; }
 
-    /// Compares the limits.
+    /// Compares the limits and what they are for.
     friend constexpr bool operator==(wait_for, wait_for) noexcept = default;
 
 private:

@@ -20,7 +20,8 @@ public:
     explicit blocking_wait(wait_for limit)
         : limit_(limit),
           end_(
-              limit.limit() > long_enough || (limit.begins_again() && limit.limit().count() != 0)
+              limit.limit() > long_enough
+                      || (limit == wait_for::contention(limit) && limit.limit().count() != 0)
                   ? std::nullopt
                   : std::optional(clock::now() + limit.limit())) {}
 

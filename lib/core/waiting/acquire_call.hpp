@@ -93,12 +93,17 @@ struct acquire_call {
             .transferable = options.transferable,
             .ttl = options.ttl,
             .min_validity = options.min_validity,
-            .patience = wait_until > began && !options.wait.begins_again() ? wait_until : forever};
+            .patience = wait_until > began && !waits_out_others() ? wait_until : forever};
+    }
+
+    /// Whether its limit is one for outages.
+    bool waits_out_others() const noexcept {
+        return options.wait == wait_for::contention(options.wait);
     }
 
     /// Others hold the lock: begins a limit for outages again. Returns whether it is one.
     bool wait_again(time_point now) noexcept {
-        const bool begins = options.wait.begins_again() && wait_until > began;
+        const bool begins = waits_out_others() && wait_until > began;
         wait_until = begins ? later(now, options.wait.limit()) : wait_until;
         return begins;
     }
