@@ -82,7 +82,7 @@ void show(const std::vector<region>& regions, std::size_t lost) {
     std::size_t next = 0;
     for (std::size_t i = 0; i < regions.size(); ++i) {
         for (std::size_t j = 0; j < regions[i].masters; ++j, ++next) {
-            quorum.master(next).answer_after(regions[i].round_trip);
+            quorum.answer_after(next, regions[i].round_trip);
             if (i == lost) {
                 quorum.master(next).hang(); // cut off: nothing refuses, nothing answers
             }

@@ -8,7 +8,7 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace testing {
 
-struct real_master::child final : server {
+struct masters::child final : master::server {
     child(process::master_options options, bool by_socket)
         : process(std::move(options), process::master_process::no_wait()),
           is_by_socket(by_socket) {}
@@ -26,6 +26,8 @@ struct real_master::child final : server {
     std::string command(const std::vector<std::string>& words) override {
         return process.command(words);
     }
+
+    std::string url() const { return is_by_socket ? process.unix_url() : process.url(); }
 
     process::master_process process;
     const bool is_by_socket;
@@ -81,48 +83,39 @@ std::string master::command(const std::vector<std::string>& words) const {
     return server_->command(words);
 }
 
-real_master::real_master(std::shared_ptr<child> started) noexcept : master(std::move(started)) {}
-
-real_master::child& real_master::started() const {
-    return static_cast<child&>(*server_);
-}
-
-std::string real_master::url() const {
-    return started().is_by_socket ? started().process.unix_url() : started().process.url();
-}
-
-bool real_master::running() const {
-    return started().process.running();
-}
-
-void real_master::declare_new(std::string_view key_prefix) {
-    started().process.declare_new(std::string(key_prefix));
+masters::child& masters::child_of(const master& one) {
+    return static_cast<child&>(*one.server_);
 }
 
 masters::masters(std::size_t count, const master_options& options) : password_(options.password) {
     const process::master_options each = to_process_options(options);
     all_.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
-        all_.push_back(
-            real_master(std::make_shared<real_master::child>(each, options.unix_socket)));
+        all_.push_back(master(std::make_shared<child>(each, options.unix_socket)));
     }
-    for (const real_master& one : all_) {
-        one.started().process.wait_until_ready();
+    for (const master& one : all_) {
+        child_of(one).process.wait_until_ready();
     }
 }
 
 std::vector<std::string> masters::urls() const {
     std::vector<std::string> result;
-    for (const real_master& one : all_) {
-        result.push_back(one.url());
+    for (const master& one : all_) {
+        result.push_back(child_of(one).url());
     }
     return result;
 }
 
+void masters::declare_new(std::string_view key_prefix) {
+    for (const master& one : all_) {
+        child_of(one).process.declare_new(std::string(key_prefix));
+    }
+}
+
 config masters::make_config() const {
     config made;
-    for (const real_master& one : all_) {
-        made.masters.emplace_back(one.url());
+    for (const std::string& url : urls()) {
+        made.masters.emplace_back(url);
     }
     made.password = password_;
     made.quarantine = false;

@@ -44,7 +44,7 @@ private:
 
 } // namespace
 
-struct virtual_master::in_memory final : server {
+struct virtual_quorum::in_memory final : testing::master::server {
     in_memory(virtual_world& all, std::size_t number) noexcept : world(all), index(number) {}
 
     void kill() override { world.kill(there()); }
@@ -66,13 +66,6 @@ struct virtual_master::in_memory final : server {
     virtual_world& world;
     const std::size_t index;
 };
-
-virtual_master::virtual_master(std::shared_ptr<in_memory> there) noexcept
-    : master(std::move(there)) {}
-
-void virtual_master::answer_after(std::chrono::nanoseconds span) {
-    static_cast<in_memory&>(*server_).there().round_trip = span;
-}
 
 virtual_quorum::virtual_quorum(std::size_t masters, config settings)
     : world_(std::make_unique<virtual_world>(masters, std::move(settings))) {}
@@ -105,10 +98,14 @@ std::size_t virtual_quorum::size() const noexcept {
     return world_->masters.size();
 }
 
-virtual_master virtual_quorum::master(std::size_t index) {
-    const auto there = std::make_shared<virtual_master::in_memory>(*world_, index);
+master virtual_quorum::master(std::size_t index) {
+    const auto there = std::make_shared<in_memory>(*world_, index);
     static_cast<void>(there->there()); // throws if there is none
-    return virtual_master(there);
+    return testing::master(there);
+}
+
+void virtual_quorum::answer_after(std::size_t index, std::chrono::nanoseconds span) {
+    world_->masters.at(index)->round_trip = span;
 }
 
 time_point virtual_quorum::now() const noexcept {

@@ -71,7 +71,7 @@ void show_acquire() {
     scene here;
     const milliseconds trips[] = {16ms, 24ms, 36ms, 52ms, 1ms};
     for (std::size_t i = 0; i < 5; ++i) {
-        here.quorum.master(i).answer_after(trips[i]);
+        here.quorum.answer_after(i, trips[i]);
     }
     here.quorum.master(4).kill();
     here.quorum.advance(0ms);
@@ -122,7 +122,7 @@ void show_rollback() {
     const std::string other(40, 'b');
     here.owner(other, "key-b");
     for (std::size_t i = 0; i < 5; ++i) {
-        here.quorum.master(i).answer_after(trips[i]);
+        here.quorum.answer_after(i, trips[i]);
         if (i >= 2) {
             here.quorum.master(i).command({"SET", key, other, "PX", "1000"});
         }

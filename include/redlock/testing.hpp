@@ -23,9 +23,6 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace testing {
 
-class real_master;
-class virtual_master;
-
 /// A master that a test disrupts: a real one, or one in memory. A handle: its copies are the same
 /// master. Functions throw `std::runtime_error` if they fail; `what()` is a sentence.
 /// \par Thread safety
@@ -59,8 +56,8 @@ public:
     std::string command(const std::vector<std::string>& words) const;
 
 private:
-    friend class real_master;
-    friend class virtual_master;
+    friend class masters;
+    friend class virtual_quorum;
     struct server;
     explicit master(std::shared_ptr<server> at) noexcept : server_(std::move(at)) {}
 
@@ -75,39 +72,19 @@ struct master_options {
     /// The server program: a path, or a name that is searched in PATH. Empty: the environment
     /// variable `REDLOCK_REDIS_SERVER`, else `redis-server`, else `valkey-server`.
     std::string program;
-    /// Whether `url()` refers to a Unix socket instead of a port on the loopback interface.
+    /// Whether the URLs refer to Unix sockets instead of ports on the loopback interface.
     bool unix_socket = false;
     /// Whether every write is on disk before the reply, so that `restart` keeps the data. Otherwise
     /// a restart loses all data.
     bool durable = false;
-    /// Password of the default user. It is not part of `url()`. Empty: none.
+    /// Password of the default user. It is not part of the URLs. Empty: none.
     std::string password;
     /// Additional arguments for the server: `{"--maxmemory", "10mb"}`.
     std::vector<std::string> arguments;
 };
 
-/// One real server: a child process with its own directory for its files. Created by `masters`.
-class real_master : public master {
-public:
-    /// Returns the URL: "redis://127.0.0.1:port" or "unix:///path". It does not change during the
-    /// lifetime of this object.
-    std::string url() const;
-    /// Returns true if the process is alive, even if it hangs.
-    bool running() const;
-    /// Writes the memory record of the master (see docs/guarantees.md): no lock with this prefix
-    /// has been on it before. Guarded managers with a `config::quarantine` then count its votes at
-    /// once. Without it the first contact starts a quarantine. Call it before any manager connects.
-    /// It is valid for this process of the server only: a restart starts a quarantine.
-    void declare_new(std::string_view key_prefix = "redlock:");
-
-private:
-    friend class masters;
-    struct child;
-    explicit real_master(std::shared_ptr<child> started) noexcept;
-    child& started() const;
-};
-
-/// N real, independent masters for one quorum. The servers and their files are removed with the
+/// N real, independent masters for one quorum: child processes, each with its own directory for its
+/// files. The servers and their files are removed with the
 /// last handle of each, even if the process of the test is killed.
 ///
 /// On Linux this cleanup is tied to the *thread* that constructed the object. Construct it in the
@@ -120,11 +97,18 @@ public:
     explicit masters(std::size_t count = 3, const master_options& options = {});
 
     /// Returns one master. Throws `std::out_of_range`.
-    real_master& operator[](std::size_t index) { return all_.at(index); }
+    master& operator[](std::size_t index) { return all_.at(index); }
     /// Returns the number of masters, alive or not.
     std::size_t size() const noexcept { return all_.size(); }
-    /// Returns the URLs of all masters, in order.
+    /// Returns the URLs of all masters, in order: "redis://127.0.0.1:port" or "unix:///path". They
+    /// do not change during the lifetime of this object.
     std::vector<std::string> urls() const;
+    /// Writes the memory record of each master (see docs/guarantees.md): no lock with this prefix
+    /// has been on it before. Guarded managers with a `config::quarantine` then count their votes
+    /// at once. Without it the first contact starts a quarantine. Call it before any manager
+    /// connects. It is valid for these processes of the servers only: a restart starts a
+    /// quarantine.
+    void declare_new(std::string_view key_prefix = "redlock:");
 
     /// Returns a configuration for these masters that suits a test. It has no quarantine,
     /// because the masters are known to be new, and timeouts for a slow machine (`master_timeout` 2
@@ -132,7 +116,10 @@ public:
     config make_config() const;
 
 private:
-    std::vector<real_master> all_;
+    struct child;
+    static child& child_of(const master& one);
+
+    std::vector<master> all_;
     std::string password_;
 };
 /// \}
@@ -142,20 +129,8 @@ private:
 
 struct virtual_world;
 
-/// One master in memory. It executes the same scripts as a real master. Must not outlive its
-/// quorum.
-class virtual_master : public master {
-public:
-    /// Sets the round trip time from now on. Default: 1 ms.
-    void answer_after(std::chrono::nanoseconds span);
-
-private:
-    friend class virtual_quorum;
-    struct in_memory;
-    explicit virtual_master(std::shared_ptr<in_memory> there) noexcept;
-};
-
-/// Masters in memory, and a clock that advances only in calls of the test. It shows how your code
+/// Masters in memory, and a clock that advances only in calls of the test. The masters execute the
+/// same scripts as real ones. It shows how your code
 /// reacts to a lost lock, deterministically and without waiting. Its managers are ordinary
 /// managers: only the sockets and the timer are replaced.
 ///
@@ -197,8 +172,11 @@ public:
 
     /// Returns the number of masters, alive or not.
     std::size_t size() const noexcept;
-    /// Returns one master. Throws `std::out_of_range`.
-    virtual_master master(std::size_t index);
+    /// Returns one master, which must not outlive this object. Throws `std::out_of_range`.
+    testing::master master(std::size_t index);
+    /// Sets the round trip time of one master from now on. Default: 1 ms. Throws
+    /// `std::out_of_range`.
+    void answer_after(std::size_t index, std::chrono::nanoseconds span);
 
     /// Returns the current time. Deadlines of locks compare with it.
     time_point now() const noexcept;
@@ -234,6 +212,8 @@ public:
     std::size_t keys_of(std::string_view resource);
 
 private:
+    struct in_memory;
+
     void sleep(
         std::chrono::nanoseconds span, boost::asio::any_completion_handler<void(error_code)> done);
 

@@ -106,7 +106,7 @@ struct site_with_spare : site {
 TEST_CASE("an addition completes when the vote of the new master counts, and not before") {
     site_with_spare quorum;
     REQUIRE(!quorum.is_member(m3));
-    quorum.master(3).answer_after(50ms); // it is the last to confirm that the change is final
+    quorum.answer_after(3, 50ms); // it is the last to confirm that the change is final
     const time_point begun = quorum.now();
     outcome& added = quorum.add(quorum.manager(), m3);
     REQUIRE(quorum.advance_until([&] { return quorum.is_member(m3); }));

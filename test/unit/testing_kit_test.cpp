@@ -150,9 +150,9 @@ TEST_CASE("virtual time: no command overtakes another when a master answers soon
         });
         quorum.advance(1ms);
     };
-    quorum.master(0).answer_after(60ms);
+    quorum.answer_after(0, 60ms);
     ask(0);
-    quorum.master(0).answer_after(1ms);
+    quorum.answer_after(0, 1ms);
     ask(1);
     quorum.advance(1s);
     CHECK(held[0].held());
