@@ -491,6 +491,10 @@ public:
     /// The configuration of the manager.
     const config& configuration() const noexcept;
 
+    /// What the operations of a primitive share. The first one makes it, of the executor. The
+    /// manager owns it, so it does not own the manager.
+    std::shared_ptr<void> common(std::shared_ptr<void> (*make)(const executor_type&)) const;
+
     /// Whether it is called by the observer or the logger of a manager.
     static bool reports_here(const lock_manager& manager) noexcept;
 };

@@ -3,6 +3,8 @@
 
 #include <redlock/lock_manager.hpp>
 
+#include <mutex>
+
 namespace redlock { inline namespace REDLOCK_ABI {
 
 lock_manager::lock_manager(executor_type executor, config configuration)
@@ -78,6 +80,15 @@ health lock_manager::get_health() const {
 
 const config& detail::shared_manager::configuration() const noexcept {
     return impl_->configuration();
+}
+
+std::shared_ptr<void>
+detail::shared_manager::common(std::shared_ptr<void> (*make)(const executor_type&)) const {
+    const std::lock_guard lock(impl_->guard);
+    if (!impl_->common) {
+        impl_->common = make(impl_->io().executor);
+    }
+    return impl_->common;
 }
 
 bool detail::shared_manager::reports_here(const lock_manager& manager) noexcept {

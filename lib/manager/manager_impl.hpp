@@ -50,6 +50,8 @@ public:
     }
     /// \}
 
+    std::shared_ptr<void> common; // of the primitives; under the guard
+
 private:
     friend class lock_watch;
 

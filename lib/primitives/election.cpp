@@ -32,15 +32,15 @@ public:
         std::string seen,
         std::chrono::milliseconds poll,
         handler done)
-        : procedure(manager.get_executor()),
+        : io_(manager.get_executor()),
           watch_(manager, std::move(name)),
           seen_(std::move(seen)),
           poll_(poll),
           pause_(poll_min),
-          done_(std::move(done), io_) {}
+          done_(std::move(done), asio::any_completion_executor(io_)) {}
 
     void start() {
-        cancel_with(done_, asio::cancellation_type::all);
+        cancel_with(done_, detail::strand_executor::make(io_), asio::cancellation_type::all);
         ask();
     }
 
@@ -85,6 +85,7 @@ private:
         std::move(done_)(io_, error, std::move(found));
     }
 
+    const asio::any_io_executor io_;
     detail::lock_watch watch_;
     std::string seen_;
     std::chrono::milliseconds poll_;
@@ -103,15 +104,15 @@ public:
         acquire_options term,
         locked_work work,
         asio::any_completion_handler<void(std::exception_ptr)> done)
-        : procedure(manager.get_executor()),
-          manager_(manager),
+        : manager_(manager),
+          io_(manager.get_executor()),
           name_(std::move(name)),
           term_(term),
           work_(std::move(work)),
-          done_(std::move(done), io_) {}
+          done_(std::move(done), asio::any_completion_executor(io_)) {}
 
     void start() {
-        cancel_with(done_);
+        cancel_with(done_, detail::strand_executor::make(io_));
         lead();
     }
 
@@ -164,6 +165,7 @@ private:
     }
 
     const detail::shared_manager manager_;
+    const asio::any_io_executor io_;
     const std::string name_;
     const acquire_options term_;
     const locked_work work_;

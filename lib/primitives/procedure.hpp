@@ -50,15 +50,15 @@ inline error_code code_of(const std::exception_ptr& thrown) {
 template <typename... Results>
 class caller {
 public:
+    /// `own`: of the manager, which keeps it busy.
     caller(
         boost::asio::any_completion_handler<void(Results...)>&& done,
-        const boost::asio::any_io_executor& io)
+        const boost::asio::any_completion_executor& own)
         : done_(std::move(done)) {
-        const boost::asio::any_completion_executor own(io);
-        executor_ = boost::asio::get_associated_executor(done_, own);
-        if (executor_ != own) { // which the manager keeps busy
-            executor_ =
-                boost::asio::prefer(executor_, boost::asio::execution::outstanding_work_t::tracked);
+        auto executor = boost::asio::get_associated_executor(done_, own);
+        if (executor != own) {
+            executor_ = boost::asio::prefer(
+                std::move(executor), boost::asio::execution::outstanding_work_t::tracked);
         }
     }
 
@@ -68,13 +68,21 @@ public:
     /// Posts the handler via `io`: a dispatch could run it inline. A cancellation slot is not
     /// thread-safe, so it is cleared where the handler runs.
     void operator()(const boost::asio::any_io_executor& io, Results... results) && {
-        boost::asio::post(
-            io, boost::asio::bind_executor(std::move(executor_), call(std::move(results)...)));
+        if (executor_) {
+            boost::asio::post(
+                io, boost::asio::bind_executor(std::move(executor_), call(std::move(results)...)));
+        } else {
+            boost::asio::post(io, call(std::move(results)...));
+        }
     }
 
-    /// The same without the detour: only inside another handler.
+    /// The same without the detour: only inside a handler on the manager's executor.
     void dispatch(Results... results) && {
-        boost::asio::dispatch(executor_, call(std::move(results)...));
+        if (executor_) {
+            boost::asio::dispatch(executor_, call(std::move(results)...));
+        } else {
+            call(std::move(results)...)();
+        }
     }
 
 private:
@@ -86,7 +94,7 @@ private:
     }
 
     boost::asio::any_completion_handler<void(Results...)> done_;
-    boost::asio::any_completion_executor executor_;
+    boost::asio::any_completion_executor executor_; // empty: the manager's
 };
 
 /// A strand as an executor that is cheap to copy: a shared pointer, which fits in an
@@ -95,9 +103,13 @@ class strand_executor {
 public:
     using strand = boost::asio::strand<boost::asio::any_io_executor>;
 
+    strand_executor() noexcept = default;
     explicit strand_executor(std::shared_ptr<const strand> shared, bool never = false) noexcept
         : strand_(std::move(shared)),
           never_(never) {}
+    static strand_executor make(const boost::asio::any_io_executor& io) {
+        return strand_executor(std::make_shared<const strand>(io));
+    }
 
     boost::asio::execution_context& query(boost::asio::execution::context_t) const {
         return boost::asio::query(*strand_, boost::asio::execution::context);
@@ -128,22 +140,19 @@ public:
 
 private:
     std::shared_ptr<const strand> strand_;
-    bool never_; // inside the call
+    bool never_ = false; // inside the call
 };
 
 /// The base of an operation `Derived`, which its steps keep alive.
 template <typename Derived>
 class procedure : public std::enable_shared_from_this<Derived> {
 protected:
-    explicit procedure(const boost::asio::any_io_executor& io)
-        : io_(io),
-          strand_(std::make_shared<const strand_executor::strand>(io)) {}
-
-    /// Has the caller's cancellation cancel the current step, if `done` has a slot. The steps then
-    /// run on the strand. Called before the first. The caller's signal may outlive the context.
+    /// Has the caller's cancellation cancel the current step, and the steps run on `strand`, if
+    /// `done` has a slot. Called before the first. The caller's signal may outlive the context.
     template <typename Caller>
     void cancel_with(
         Caller& done,
+        const strand_executor& strand,
         boost::asio::cancellation_type accepted = boost::asio::cancellation_type::terminal
                                                   | boost::asio::cancellation_type::partial) {
         auto slot = done.slot();
@@ -151,13 +160,14 @@ protected:
         if (!cancellable_) {
             return;
         }
+        strand_ = strand;
         slot.assign(
             [accepted, owner = this->weak_from_this()](boost::asio::cancellation_type type) {
-                const std::shared_ptr<procedure> me = owner.lock();
+                const std::shared_ptr<Derived> me = owner.lock();
                 if (me && (type & accepted) != boost::asio::cancellation_type::none) {
                     boost::asio::post(me->strand_, [me] {
                         me->cancelled_ = true;
-                        me->step_.emit(boost::asio::cancellation_type::terminal);
+                        me->cancel_step();
                     });
                 }
             });
@@ -204,8 +214,10 @@ protected:
         }
     }
 
-    const boost::asio::any_io_executor io_;
-    const strand_executor strand_;
+    /// `Derived` may have more to cancel. On the strand.
+    void cancel_step() { step_.emit(boost::asio::cancellation_type::terminal); }
+
+    strand_executor strand_;                // of steps that can be cancelled
     boost::asio::cancellation_signal step_; // cancels the current step
     bool cancellable_ = false;
     bool cancelled_ = false;

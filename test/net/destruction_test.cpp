@@ -61,6 +61,22 @@ TEST_CASE("a context that is destroyed destroys scopes and their work") {
     const auto sentinel = std::make_shared<int>(1);
     bool resting = false;
     started_quorum q;
+    std::size_t working = 0;
+    std::size_t ended = 0; // and their coroutines wait for more work
+    const auto together = [&working](lock&) -> asio::awaitable<void> {
+        ++working;
+        while (working < 2) {
+            co_await asio::post(asio::use_awaitable);
+        }
+    };
+    for (const char* resource : {"a", "b"}) {
+        async_with_lock(
+            *q.manager, resource, patiently(), together, [&ended](std::exception_ptr) { ++ended; });
+    }
+    SECTION("the first") {}
+    SECTION("later ones") {
+        q.run_until([&] { return ended == 2; });
+    }
     async_with_lock(
         *q.manager,
         "r",

@@ -4,7 +4,9 @@
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -237,6 +239,29 @@ TEST_CASE("threads that wait for each other at a mutex end with the manager") {
     CHECK(waited == errc::closed);
     CHECK(tried == errc::closed);
     m.unlock();
+}
+
+TEST_CASE("the work of a scope runs on a strand, whatever ran there before") {
+    constexpr std::size_t rounds = 25;
+    started_quorum q;
+    std::atomic<std::size_t> right{0};
+    with_workers(q, workers, [&](std::size_t me) {
+        for (std::size_t round = 0; round < rounds; ++round) {
+            const auto steps = std::make_shared<std::size_t>(0); // which is not atomic
+            const auto work = [&, steps](lock&) -> asio::awaitable<void> {
+                const auto strand = co_await asio::this_coro::executor;
+                for (std::size_t i = 0; i < 3; ++i) {
+                    asio::post(strand, [steps] { ++*steps; });
+                    ++*steps;
+                    co_await asio::post(asio::use_awaitable);
+                }
+                right += *steps == 6 ? 1 : 0;
+            };
+            const std::string name = "own" + std::to_string(me);
+            async_with_lock(*q.manager, name, patiently(), work, asio::use_future).get();
+        }
+    });
+    CHECK(right == workers * rounds);
 }
 
 }} // namespace redlock::test

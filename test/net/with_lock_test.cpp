@@ -253,6 +253,19 @@ TEST_CASE("what the handler of a scope throws leaves the loop") {
     }
 }
 
+TEST_CASE(
+    "what another handler on the strand of the work throws leaves the loop, and work goes on") {
+    started_quorum q;
+    scope_outcome scope;
+    begin_scope(q, scope, [](lock&) -> asio::awaitable<void> {
+        asio::post(co_await asio::this_coro::executor, [] { throw std::domain_error("of it"); });
+        co_await asio::post(asio::use_awaitable);
+    });
+    CHECK_THROWS_AS(q.run_until([&] { return scope.calls > 0; }), std::domain_error);
+    q.run_until([&] { return scope.calls > 0; });
+    CHECK(scope.error() == error_code());
+}
+
 TEST_CASE("without the lock the work does not run") {
     bool ran = false;
     diagnostics why;
@@ -293,6 +306,68 @@ TEST_CASE("a scope is cancelled after each step of the loop") {
         CHECK(idle.interrupted == idle.resting);
         q.run_until([&] { return q.keys() == 0; });
     }
+}
+
+// One coroutine runs the work of one scope after the other.
+TEST_CASE("a scope is not touched by the one before it") {
+    started_quorum q;
+    lock taken;
+    rest resting;
+    const auto return_at_once = [](lock&) -> asio::awaitable<void> { co_return; };
+    const auto fail = [](lock&) -> asio::awaitable<void> {
+        throw std::domain_error("of the work");
+        co_return;
+    };
+    const auto turn_deaf = [](lock&) -> asio::awaitable<void> {
+        co_await asio::this_coro::throw_if_cancelled(false);
+        co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
+    };
+    const auto take = [&](lock& mine) -> asio::awaitable<void> {
+        taken = std::move(mine);
+        co_return;
+    };
+    using work = std::function<asio::awaitable<void>(lock&)>;
+    for (const work& one :
+         {work(return_at_once), work(fail), work(turn_deaf), work(take), work(resting.work())}) {
+        scope_outcome before;
+        begin_scope(q, before, one, once(200ms));
+        q.run_until([&] { return before.calls > 0 || resting.resting; });
+        before.signal.emit(asio::cancellation_type::terminal);
+        q.run_until([&] { return before.calls > 0; });
+        rest idle;
+        scope_outcome scope;
+        async_with_lock(*q.manager, "s", patiently(), idle.work(), scope.handler());
+        q.run_until([&] { return idle.resting && !taken.held(); });
+        q.poll();
+        CHECK_FALSE(idle.interrupted);
+        scope.signal.emit(asio::cancellation_type::terminal);
+        q.run_until([&] { return scope.calls > 0; });
+        CHECK(idle.interrupted);
+        CHECK(scope.error() == ended_early);
+        taken = {};
+    }
+}
+
+TEST_CASE("scopes have a strand of their own while they work, and give it on") {
+    started_quorum q;
+    std::vector<asio::any_io_executor> strands;
+    const auto inner = [&](lock&) -> asio::awaitable<void> {
+        strands.push_back(co_await asio::this_coro::executor);
+    };
+    const auto outer = [&](lock&) -> asio::awaitable<void> {
+        strands.push_back(co_await asio::this_coro::executor);
+        co_await async_with_lock(*q.manager, "inner", inner);
+        co_await async_with_lock(*q.manager, "inner", inner);
+        strands.push_back(co_await asio::this_coro::executor);
+    };
+    scope_outcome scope;
+    begin_scope(q, scope, outer);
+    q.run_until([&] { return scope.calls > 0; });
+    CHECK(scope.error() == error_code());
+    REQUIRE(strands.size() == 4);
+    CHECK(strands[1] != strands[0]);
+    CHECK(strands[2] == strands[1]);
+    CHECK(strands[3] == strands[0]);
 }
 
 }} // namespace redlock::test
