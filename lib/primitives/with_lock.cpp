@@ -87,7 +87,7 @@ public:
           done_(std::move(done), drivers_->fallback),
           votes_{out != nullptr ? out : &why_, out == nullptr} {}
 
-    void start(lock_manager& manager, target wanted, acquire_options options) {
+    void start(lock_manager& manager, target&& wanted, const acquire_options& options) {
         if (done_.slot().is_connected()) {
             cancel_with(done_, take_driver());
         }
@@ -128,7 +128,7 @@ private:
         if (driver_->waiting) {
             auto resume = std::move(*driver_->waiting);
             driver_->waiting.reset();
-            strand_.execute([resume = std::move(resume), self = shared_from_this()]() mutable {
+            strand_.enter([resume = std::move(resume), self = shared_from_this()]() mutable {
                 std::move(resume)(std::move(self));
             });
             return;
