@@ -41,7 +41,8 @@ void held_leases::extend(
     }
     if (lease->stage != lease_handle::phase::held) {
         if (sink.out != nullptr) {
-            *sink.out = lease->need_more().loss.value_or(diagnostics());
+            const auto& votes = lease->need_more().loss;
+            *sink.out = votes ? *votes : diagnostics();
         }
         fail(lease->why_not_held());
         return;
@@ -90,7 +91,8 @@ void held_leases::release(
     const section lock(*this);
     if (lease->result) {
         if (out != nullptr) {
-            *out = lease->need_more().removal.value_or(diagnostics());
+            const auto& votes = lease->need_more().removal;
+            *out = votes ? *votes : diagnostics();
             out->message = to_string(*lease->result);
             out->resource = lease->resource();
         }

@@ -129,8 +129,8 @@ public:
         std::uint64_t observed = 0; // number of the lock, then of its operations, for the observer
         std::uint64_t observed_renewal = 0;
         std::uint64_t observed_release = 0;
-        std::optional<diagnostics> loss;    // the votes at the time of the loss
-        std::optional<diagnostics> removal; // the votes on the removal after that
+        std::unique_ptr<const diagnostics> loss;    // the votes at the time of the loss
+        std::unique_ptr<const diagnostics> removal; // the votes on the removal after that
     };
 
     /// Null if there are none.

@@ -30,9 +30,11 @@ void held_leases::lease_lost(const core::claim& claim, loss_reason reason) {
     lease.stage = lease_handle::phase::lost;
     lease.reason = reason;
     lease_handle::particulars& more = lease.need_more();
-    diagnostics& loss = more.loss.emplace();
+    auto votes = std::make_unique<diagnostics>();
+    diagnostics& loss = *votes;
     explain_votes(loss, claim, errc::lost, claim.asked_at(), 0);
     loss.message = "lost: " + std::string(to_string(reason));
+    more.loss = std::move(votes);
     if (more.observed_renewal != 0) {
         end_renewal(lease, lease.why_not_held(), loss);
     }
@@ -124,7 +126,7 @@ void held_leases::removed(const core::claim& claim, release_result result) {
         }
         lease->releasing.explain_all(votes);
         if (lost) {
-            lease->need_more().removal = std::move(votes);
+            lease->need_more().removal = std::make_unique<diagnostics>(std::move(votes));
         }
     }
     if (!lease->releasing.empty()) {
