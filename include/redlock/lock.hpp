@@ -65,8 +65,9 @@ protected:
 /// function.
 /// \par Thread safety
 /// Distinct objects: safe. Shared objects: `get_executor`, `resource`, `slot`, `slots`, `secret`,
-/// `owner_digest`, `fencing_token`, `valid`, `held`, `remaining`, `deadline` and the initiating
-/// functions may be called concurrently; moving, assigning, abandoning and destroying may not.
+/// `owner_digest`, `fencing_token`, `has_fencing_token`, `valid`, `held`, `remaining`, `deadline`
+/// and the initiating functions may be called concurrently; moving, assigning, abandoning and
+/// destroying may not.
 /// \par Object lifetimes
 /// The handle may outlive the manager. It may outlive the `io_context` if no operation is started
 /// on it afterwards.
@@ -131,6 +132,9 @@ public:
     /// and let the resource refuse a token smaller than the largest it has seen (see fenced.hpp).
     /// \throws std::logic_error unless `acquire_options::fencing` was set
     std::uint64_t fencing_token() const;
+
+    /// Returns whether `acquire_options::fencing` was set.
+    bool has_fencing_token() const;
 
     /// Returns the end of the lease. As far as is known, a majority of the masters keeps the key
     /// until then, whatever happens to this process; clock drift is already subtracted.

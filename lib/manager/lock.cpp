@@ -103,6 +103,10 @@ std::uint64_t lock::fencing_token() const {
     return *number;
 }
 
+bool lock::has_fencing_token() const {
+    return checked(handle_).fencing_token().has_value();
+}
+
 lock::executor_type lock::get_executor() const {
     return checked(handle_).io();
 }

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-MAXIMUM = 480
+MAXIMUM = 481
 
 
 def count(root):
