@@ -229,7 +229,7 @@ std::span<const variant> variants() {
          "a certificate is compared with the record of now, not with that of when the SET was sent"},
         {74, "unvouched-extends", "uncertified", 1, 500, &wrong::unvouched_extends,
          "an extension finds a key that a SET without certificate has set, and counts it"},
-        {75, "sent-in-quarantine", "guarded-heals", 2'425, 1, &wrong::sent_in_quarantine,
+        {75, "sent-in-quarantine", "guarded-heals", 3'321, 1, &wrong::sent_in_quarantine,
          "a SET leaves although its master was found quarantined since it was queued"},
         {76, "any-list-votes", "guarded-lists", 1, 500, &wrong::any_list_votes,
          "a master votes for clients with another list than its record has"},
