@@ -8,6 +8,23 @@ namespace quorum_test { namespace {
 using namespace redlock::core;
 using site = unit::quorum_site;
 
+TEST_CASE("quorum: a name that comes to mean another server lets the first one's other name vote") {
+    site it(3);
+    it.servers[0].run_id = it.servers[1].run_id;
+    it.bring_up();
+    CHECK(it.masters[1].otherwise == redlock::vote::duplicate);
+    it.servers[0].run_id = "another";
+    it.masters.closed(0, "reset", it.now);
+    it.now += 2s;
+    it.masters.time_passed(0, it.now);
+    it.masters.opened(0, it.now);
+    it.talk(0);
+    CHECK(it.masters[1].otherwise == redlock::vote::granted);
+    CHECK(it.masters.clock_stepped(2, it.now)); // it is not to be judged any more
+    it.masters.stop("closed", it.now);
+    CHECK(it.masters.next_due() == forever);
+}
+
 TEST_CASE("quorum: contenders agree on the arbiter, whatever the order of the masters") {
     site here(3);
     site there(3);
