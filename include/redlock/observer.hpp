@@ -81,11 +81,11 @@ public:
 
     /// Called when an operation has ended, with the error that its handler gets. With one thread,
     /// the handler has not run yet; with several, it may be running. `votes` has the content of the
-    /// operation's `diagnostics`. It is empty if the result is no longer needed: after a cancelled
-    /// extension or query, or a renewal that the release of its lock overtook.
+    /// operation's `diagnostics`. It is empty after a cancelled extension or query, and after a
+    /// renewal that the release of its lock overtook: nobody needs the result.
     ///
-    /// Releases and queries end without an error, whatever their result: its name, as by
-    /// `to_string`, is `diagnostics::message`.
+    /// Releases and queries end without an error, whatever they found. `diagnostics::message` is
+    /// the name of that: the `to_string` of a `release_result` or a `lock_state`.
     virtual void ended(const operation&, const error_code&, const diagnostics& /*votes*/) {}
 
     /// Called when a lock has been acquired.

@@ -46,12 +46,12 @@ using validation = boost::system::result<void, invalid_value>;
 
 /// Checks what `redlock::validate` does.
 validation check(const config& config);
+validation check(const acquire_options& options, const config& config);
 
 /// Returns sentences about a valid configuration that is probably a mistake: an even number of
 /// masters, TLS settings without a `rediss://` master, no `quarantine`, or a large
 /// `master_timeout`.
 std::vector<std::string> warnings(const config& config);
-validation check(const acquire_options& options, const config& config);
 
 /// Maximum length of a resource name, in bytes.
 inline constexpr std::size_t resource_name_max = 1024;

@@ -137,7 +137,7 @@ private:
             strand_,
             drive(shared_from_this()),
             asio::bind_cancellation_slot(driver_->stop.slot(), [](std::exception_ptr thrown) {
-                if (thrown) { // there is no memory
+                if (thrown) { // out of memory
                     std::rethrow_exception(std::move(thrown));
                 }
             }));
