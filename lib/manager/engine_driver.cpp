@@ -41,7 +41,7 @@ void engine_driver::schedule_flush() {
     }
     const bool continues = std::exchange(handler_posted_, false);
     if (!engine_.wants_write() && !continues) {
-        set_timer();
+        turn_passed();
         return;
     }
     turn_posted_ = true;
@@ -62,12 +62,14 @@ void engine_driver::end_turn() {
 void engine_driver::all_received() {
     catch_up(received_at_);
     schedule_flush();
-    if (!turn_posted_) {
+    if (turn_posted_) {
+        turn_passed(); // the manager's own work does not wait for the last of many turns
+    } else {
         backend_->wait();
     }
 }
 
-void engine_driver::set_timer() {
+void engine_driver::turn_passed() {
     const time_point own = turn_ended(); // may pass events to the engine
     const time_point next = std::min(own, engine_.next_due());
     if (next != core::forever) {

@@ -164,7 +164,7 @@ private:
     }
     /// Writes what was queued, reads what has arrived, and lets the reactor wait.
     void end_turn();
-    void set_timer();
+    void turn_passed();
     void write_all();
 
     home io_;

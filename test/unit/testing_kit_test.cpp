@@ -39,6 +39,27 @@ TEST_CASE("virtual time: the same test sees the same moments") {
     CHECK(run() == run());
 }
 
+TEST_CASE("readiness completes between local handoffs that follow each other") {
+    virtual_quorum quorum;
+    int left = 100;
+    bool ready = false;
+    std::function<void(lock)> pass_on = [&](lock mine) {
+        if (ready || left-- == 0) {
+            return;
+        }
+        quorum.manager().async_acquire(
+            "r", [&](error_code, lock next) { pass_on(std::move(next)); });
+        mine = {};
+        if (left == 90) {
+            quorum.manager().async_ready([&](error_code error) { ready = !error; });
+        }
+    };
+    quorum.manager().async_acquire("r", [&](error_code, lock first) { pass_on(std::move(first)); });
+    quorum.advance(1s);
+    CHECK(ready);
+    CHECK(left > 0);
+}
+
 TEST_CASE("virtual time: a master that may have forgotten does not vote") {
     virtual_quorum quorum;
     const auto admitted = [&] { return quorum.manager().get_health().admitted; };
