@@ -305,6 +305,7 @@ TEST_CASE("lease: a loss is explained with the votes of the masters") {
         acquire_options how = {};
         std::chrono::nanoseconds timer = 0ns; // it was due that long before the end
         bool renewed = false;                 // for a ttl that ends before the lease
+        std::chrono::milliseconds master_timeout = 100ms;
     };
     const std::vector<row> rows{
         {granted, granted, loss_reason::majority_unreachable},
@@ -317,9 +318,12 @@ TEST_CASE("lease: a loss is explained with the votes of the masters") {
         {absent, absent, loss_reason::expired, {}, 1s},
         {granted, granted, loss_reason::expired, {}, 100ms, true},
         {granted, granted, loss_reason::stalled, {}, 100ms + 1ns, true},
+        {granted, granted, loss_reason::majority_unreachable, {}, 3s, false, 10s},
+        {granted, granted, loss_reason::stalled, {}, 3s + 1ns, false, 10s},
     };
     for (const row& the : rows) {
         site one({.how = the.how});
+        one.rules.master_timeout = the.master_timeout;
         if (the.renewed) {
             one.extend(2s);
             one.replies({granted, granted}, mend | over);

@@ -189,8 +189,10 @@ steps claim::stop_now(const circumstances& at) noexcept {
     if (why != loss_reason::majority_unreachable) {
         return stop(why);
     }
-    if (held_until() - wake.due > at.rules.master_timeout) { // the timer was due much earlier
-        return stop(loss_reason::stalled);                   // this process did not run
+    // The timer was due much earlier: this process did not run.
+    if (held_until() - wake.due
+        > std::min<clock::duration>(at.rules.master_timeout, renewal_period(ttl_))) {
+        return stop(loss_reason::stalled);
     }
     // The last renewal succeeded, but with a lower `max_ttl` it was too short.
     return stop(held_.extended && !extending_.active ? loss_reason::expired : why);
