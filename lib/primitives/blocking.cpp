@@ -88,7 +88,7 @@ struct manager::impl {
         const cancellation cancel = stop.stop_possible() || virtual_time
                                         ? std::make_shared<asio::cancellation_signal>()
                                         : nullptr;
-        detail::operation_errand<Value, Begin> wanted(begins, why, cancel);
+        detail::operation_errand<Value, Begin> wanted(threads, begins, why, cancel);
         cancel ? me.on_thread([&] { wanted.run(); }) : begin(wanted);
         const std::stop_callback on_stop(stop, [&] { me.emit(cancel); });
         if (virtual_time) {
@@ -119,6 +119,7 @@ struct manager::impl {
     asio::io_context io{1};
     // Calls that begin after `async_close` still get a result.
     asio::executor_work_guard<asio::io_context::executor_type> busy{io.get_executor()};
+    detail::waker threads{io};
     lock_manager locks;
     std::stop_source closing; // for threads that wait for each other
     std::thread thread;
@@ -211,7 +212,9 @@ void manager::on_thread(const std::function<void()>& f) {
         return;
     }
     struct call final : detail::errand {
-        explicit call(const std::function<void()>& wanted) : f(wanted) {}
+        call(const std::function<void()>& wanted, detail::waker& threads)
+            : f(wanted),
+              over(threads) {}
         void run() noexcept override {
             try {
                 f();
@@ -224,7 +227,7 @@ void manager::on_thread(const std::function<void()>& f) {
         const std::function<void()>& f;
         std::exception_ptr thrown;
         detail::event over;
-    } wanted(f);
+    } wanted(f, impl_->threads);
     impl_->ask(wanted);
     wanted.over.wait();
     if (wanted.thrown) {

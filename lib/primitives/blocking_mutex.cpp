@@ -1,4 +1,5 @@
 #include "blocking_wait.hpp"
+#include "waker.hpp"
 
 #include <redlock/blocking.hpp>
 #include <redlock/blocking_shared.hpp>
@@ -8,9 +9,7 @@
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
-#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -24,13 +23,6 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 namespace asio = boost::asio;
 
 namespace {
-
-/// Number of the calling thread. The system may give its own number to a later thread.
-std::uint64_t this_thread() noexcept {
-    static std::atomic<std::uint64_t> last{0};
-    thread_local const std::uint64_t mine = ++last;
-    return mine;
-}
 
 acquire_options for_readers(acquire_options options) noexcept {
     options.mode = lock_mode::shared;
@@ -77,12 +69,12 @@ struct mutex::state final : detail::loss_listener {
 
     /// Whether the calling thread has locked the mutex, so that it could only wait for itself.
     bool locked_here() const noexcept {
-        return std::find(owners.begin(), owners.end(), this_thread()) != owners.end();
+        return std::find(owners.begin(), owners.end(), detail::this_thread()) != owners.end();
     }
 
     /// Any thread may unlock. If it has not locked, it is unknown for which owner it does.
     void forget_owner() noexcept {
-        const auto mine = std::find(owners.begin(), owners.end(), this_thread());
+        const auto mine = std::find(owners.begin(), owners.end(), detail::this_thread());
         mine != owners.end() ? owners.erase(mine, mine + 1) : owners.erase(owners.begin(), mine);
     }
 
@@ -234,7 +226,7 @@ error_code mutex::take(entry how, wait_for limit, const std::stop_token& stop, d
             }
             mine.owners.reserve(mine.owners.size() + 1); // nothing may throw below the next line
             mine.leases.push_back(std::move(taken));
-            mine.owners.push_back(this_thread());
+            mine.owners.push_back(detail::this_thread());
             if (mine.stopped) {
                 detail::loss_listener::listen(mine.leases.back(), state_);
             }

@@ -1,13 +1,13 @@
-// What threads of a blocking manager wait for.
+// What threads of a blocking manager have its own thread do.
 
 #pragma once
+
+#include "waker.hpp"
 
 #include <redlock/error.hpp>
 #include <redlock/with_diagnostics.hpp>
 
 #include <boost/asio/cancellation_signal.hpp>
-
-#include <semaphore.h>
 
 #include <exception>
 #include <memory>
@@ -25,39 +25,17 @@ protected:
     ~errand() = default;
 };
 
-/// A semaphore, because the waits of the standard's atomics yield the processor before they sleep.
-class event {
-public:
-    event() noexcept { sem_init(&raised_, 0, 0); }
-    event(const event&) = delete;
-    event& operator=(const event&) = delete;
-    ~event() { sem_destroy(&raised_); }
-
-    void raise() noexcept { sem_post(&raised_); }
-    void wait() noexcept {
-        while (sem_wait(&raised_) != 0) {
-            // Interrupted by a signal.
-        }
-    }
-    bool is_raised() noexcept {
-        int raised = 0;
-        sem_getvalue(&raised_, &raised);
-        return raised > 0;
-    }
-
-private:
-    sem_t raised_ = {};
-};
-
 /// An operation that a thread has the manager's thread begin.
 template <typename Value, typename Begin>
 class operation_errand final : public errand {
 public:
     operation_errand(
+        waker& threads,
         const Begin& begin,
         diagnostics_sink why,
         std::shared_ptr<boost::asio::cancellation_signal> cancel)
-        : begin_(begin),
+        : over_(threads),
+          begin_(begin),
           why_(why),
           cancel_(std::move(cancel)) {}
 
@@ -104,13 +82,15 @@ private:
         void operator()(const error_code& error, Value value) {
             of_->error_ = error;
             of_->value_ = std::move(value);
-            std::exchange(of_, nullptr)->over_.raise();
+            operation_errand& ended = *std::exchange(of_, nullptr);
+            ended.over_.raise();
         }
 
     private:
         operation_errand* of_;
     };
 
+    event over_;
     const Begin& begin_;
     const diagnostics_sink why_;
     const std::shared_ptr<boost::asio::cancellation_signal> cancel_; // null: it is not cancelled
@@ -118,7 +98,6 @@ private:
     Value value_ = {};
     bool begun_ = false;
     std::exception_ptr thrown_; // instead
-    event over_;
 };
 
 }}} // namespace redlock::REDLOCK_ABI::detail

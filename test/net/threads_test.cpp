@@ -241,6 +241,25 @@ TEST_CASE("threads that wait for each other at a mutex end with the manager") {
     m.unlock();
 }
 
+TEST_CASE("each of many threads is woken for its own result") {
+    quorum q;
+    const crew running(q.io, 1);
+    blocking::manager shared(q.settings);
+    std::atomic<int> held{0};
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 300; ++i) { // more than have a bit of their own
+        threads.emplace_back([&, i] {
+            blocking::mutex mine(shared, std::to_string(i), patiently());
+            for (int round = 0; round < 3; ++round) {
+                const std::scoped_lock guard(mine);
+                held += mine.held() ? 1 : 0;
+            }
+        });
+    }
+    threads.clear();
+    CHECK(held == 900);
+}
+
 TEST_CASE("the work of a scope runs on a strand, whatever ran there before") {
     constexpr std::size_t rounds = 25;
     started_quorum q;
