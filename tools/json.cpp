@@ -44,12 +44,17 @@ json json_of(const redlock::lock_status& it) {
              {"time_left_ms", milliseconds_or_null(one.time_left)},
              {"text", one.text}});
     }
-    return {
+    json out{
         {"state", redlock::to_string(it.state)},
         {"owner", it.owner_digest},
         {"readers", it.readers},
         {"time_left_ms", milliseconds_or_null(it.time_left)},
         {"masters", std::move(masters)}};
+    for (const redlock::slot_status& one : it.slots) {
+        out["slots"].push_back(
+            {{"state", redlock::to_string(one.state)}, {"owner", one.owner_digest}});
+    }
+    return out;
 }
 
 void print(const json& it) {

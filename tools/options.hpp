@@ -22,6 +22,10 @@ CLI::Validator whole_number(std::size_t low, std::size_t high);
 CLI::Validator number_between(double low, double high);
 /// \}
 
+/// Slots of a pool: fewer than the library allows, as one attempt asks for all of them within the
+/// usual `master_timeout`.
+inline constexpr std::size_t slots_max = 4'096;
+
 /// Adds an option whose value is a duration.
 CLI::Option*
 add_duration(CLI::App& app, const std::string& name, milliseconds& into, const std::string& what);

@@ -17,9 +17,6 @@
 namespace cli {
 namespace {
 
-// Fewer than the library allows: one attempt asks for all slots, within the usual master_timeout.
-constexpr std::size_t slots_max = 4'096;
-
 void add_times_of_run(CLI::App& app, run_options& into) {
     add_duration(
         app,

@@ -154,9 +154,9 @@ bool held_by_another(const redlock::error_code& error, const redlock::diagnostic
                   }));
 }
 
-redlock::lock_status query(session& now, const std::string& resource) {
+redlock::lock_status query(session& now, redlock::target asked) {
     return now.wait(
-        [&](auto token) { return now.manager.async_query(resource, std::move(token)); });
+        [&](auto token) { return now.manager.async_query(std::move(asked), std::move(token)); });
 }
 
 bool is_of_others(session& now, const std::string& resource, redlock::diagnostics& why) {

@@ -105,7 +105,7 @@ bool decided(const redlock::master_health& one);
 /// masters, or a wait that was too short for all votes, prove nothing.
 bool held_by_another(const redlock::error_code& error, const redlock::diagnostics& why);
 
-redlock::lock_status query(session& now, const std::string& resource);
+redlock::lock_status query(session& now, redlock::target asked);
 
 /// Whether a majority has keys under this name that are not locks: another program may never remove
 /// them. `why` then has what the masters said of them.

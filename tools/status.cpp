@@ -42,6 +42,13 @@ tint tint_of(redlock::lock_state state) {
 
 std::string verdict_of(const redlock::lock_status& found) {
     std::string out = tinted(tint_of(found.state), to_string(found.state));
+    if (!found.slots.empty()) {
+        return out
+               + fmt::format(
+                   ", {} of {} slots held",
+                   found.count(redlock::lock_state::held),
+                   found.slots.size());
+    }
     if (found.state == redlock::lock_state::held) {
         out += by_text(found) + ", " + time_text(found.time_left);
     }
@@ -66,6 +73,7 @@ std::string line_of(const redlock::master_vote& one) {
 
 struct status_wishes {
     std::vector<std::string> resources;
+    std::size_t slots = 0; // of each, which is a pool
     milliseconds interval{500};
 };
 
@@ -95,7 +103,8 @@ int status(const status_wishes& wanted, const settings& common) {
     for (const std::string& resource : wanted.resources) {
         redlock::lock_status found;
         try {
-            found = query(now, resource);
+            found = wanted.slots == 0 ? query(now, resource)
+                                      : query(now, redlock::slots(resource, wanted.slots));
         } catch (const boost::system::system_error& error) {
             return now.signal() != 0 ? by_signal + now.signal()
                                      : ended_with(resource, error.code(), {});
@@ -205,6 +214,15 @@ std::string text_of(const std::string& resource, const redlock::lock_status& fou
     for (const auto& one : found.masters) {
         fmt::format_to(std::back_inserter(out), "  {:{}}  {}\n", one.endpoint, width, line_of(one));
     }
+    for (std::size_t i = 0; i < found.slots.size(); ++i) {
+        const redlock::slot_status& one = found.slots[i];
+        fmt::format_to(
+            std::back_inserter(out),
+            "  slot {}  {}{}\n",
+            i,
+            to_string(one.state),
+            one.owner_digest.empty() ? "" : " by " + one.owner_digest);
+    }
     return out;
 }
 
@@ -226,12 +244,16 @@ void add_status_commands(command_line& to) {
         "status",
         "Show the holder of a lock, per master and by majority",
         "  redlock status backup cron/clean\n"
-        "  redlock status --json backup | jq -r '.[].state'\n\n"
+        "  redlock status --json backup | jq -r '.[].state'\n"
+        "  redlock status --slots 4 encoders\n\n"
         "Exits with 0 if all are free, 200 if one is held, 206 if one is undecided, 201 if too "
         "few\n"
         "masters replied. The result may be out of date when it is printed: do not use it in\n"
         "place of a lock. With a wrong list in --masters it is wrong.");
     asks.add_option("RESOURCE", asked->resources, "Names of resources")->required()->type_name("");
+    asks.add_option("--slots", asked->slots, "They are pools of that many slots")
+        ->check(whole_number(1, slots_max))
+        ->type_name("L");
     to.when(asks, [asked, &to] { return status(*asked, to.common); });
 
     const auto seen = std::make_shared<status_wishes>();

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Slots, readers and writers, and leaders: forms_test.py REDLOCK [CASE...]"""
 
+import json
 import signal
 
 import harness
@@ -12,6 +13,18 @@ def _(quorum):
     contains(ended(quorum.run('pool', '--size', '4097', 'a', '--', 'true'), USAGE).stderr, "'4097' is not a number from 1 to 4096")
     ended(quorum.run('pool', 'a', '--', 'true'), USAGE)
     ended(quorum.run('run', '--slots', '0', 'a', '--', 'true'), USAGE)
+
+
+@case('the status of a pool shows who has which slot')
+def _(quorum):
+    quorum.holder('a', '--slots', '2')
+    shown = ended(quorum.run('status', '--slots', '2', 'a'), 0).stdout
+    contains(shown, 'a: free, 1 of 2 slots held')
+    equal(sorted(line.split()[2] for line in shown.splitlines() if line.startswith('  slot ')), ['free', 'held'])
+    quorum.holder('a', '--slots', '2')
+    [pool] = json.loads(ended(quorum.run('status', '--json', '--slots', '2', 'a'), HELD).stdout)
+    equal([(slot['state'], len(slot['owner'])) for slot in pool['slots']], [('held', 16)] * 2)
+    ended(quorum.run('status', '--slots', '0', 'a'), USAGE)
 
 
 @case('readers run together, and any other command alone')
