@@ -123,7 +123,7 @@ struct scope_of<void> {
 /// Completes after the release is decided.
 /// \par Cancellation
 /// Terminal and partial: cancels the acquisition, or is passed on to `work` as terminal.
-template <detail::scoped_work Work, typename CompletionToken = boost::asio::deferred_t>
+template <typename Work, typename CompletionToken = boost::asio::deferred_t>
 auto async_with_lock(
     lock_manager& manager,
     target wanted,
@@ -131,6 +131,10 @@ auto async_with_lock(
     Work&& work,
     CompletionToken&& token = {}) {
     using kept = std::remove_cvref_t<Work>;
+    static_assert(
+        detail::scoped_work<kept>,
+        "the work must take a redlock::lock& and return asio::awaitable<T>, where T has a default "
+        "constructor or is void");
     using value = detail::value_of_work<kept>;
     std::function<boost::asio::awaitable<value>(lock&)> copyable;
     if constexpr (std::copy_constructible<kept>) {
@@ -151,7 +155,8 @@ auto async_with_lock(
 }
 
 /// Overload that uses the default options.
-template <detail::scoped_work Work, typename CompletionToken = boost::asio::deferred_t>
+template <typename Work, typename CompletionToken = boost::asio::deferred_t>
+    requires(!std::convertible_to<Work, acquire_options>)
 auto async_with_lock(
     lock_manager& manager, target wanted, Work&& work, CompletionToken&& token = {}) {
     return async_with_lock(

@@ -180,7 +180,11 @@ private:
         work_ = {};
         if ((lost_ || !lock_.held())
             && (!result_ || code_of(result_) == asio::error::operation_aborted)) {
-            result_ = explained(errc::lost, lost_ ? why_ : diagnostics());
+            if (!lost_) {
+                why_.message = "lost: when the work returned, it had released its lock or moved it "
+                               "away, or the lease was over";
+            }
+            result_ = explained(errc::lost, std::move(why_));
         }
         if (!lock_.valid()) { // the work has moved it away
             std::move(done_)(drivers_->io, std::move(result_));

@@ -25,6 +25,7 @@ asio::awaitable<void> mistake(
 """
 
 TOKEN = "the last argument must be a completion token, such as asio::use_awaitable, or a handler"
+WORK = "the work must take a redlock::lock& and return asio::awaitable<T>"
 NODISCARD = "nodiscard|NODISCARD|unused result"
 NO_ACQUIRE = "no matching.*async_acquire"
 ASSIGNMENT = "operator=|overloaded '='"
@@ -77,8 +78,19 @@ MISTAKES = [
     (
         "work that is no coroutine",
         'co_await redlock::async_with_lock(manager, "r", options, [](redlock::lock&) {});',
-        "convert|no matching|no viable",
+        WORK,
     ),
+    (
+        "work without a parameter",
+        'co_await redlock::async_with_lock(manager, "r", []() -> asio::awaitable<void> { co_return; });',
+        WORK,
+    ),
+    (
+        "work that takes the lock by value",
+        'co_await redlock::async_with_lock(manager, "r", [](redlock::lock) -> asio::awaitable<void> { co_return; });',
+        WORK,
+    ),
+    ("work that has begun", 'co_await redlock::async_with_lock(manager, "r", mistake);', WORK),
     (
         "a call that forgets the token",
         'threads.call([&](auto) { return manager.async_acquire("r", options); });',

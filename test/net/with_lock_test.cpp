@@ -207,6 +207,31 @@ TEST_CASE("work that ends well after the loss gets the loss") {
     CHECK(scope.error() == errc::lost);
 }
 
+TEST_CASE("the error of work that gave its lock away, or released it, says so") {
+    for (const bool moves : {true, false}) {
+        lock taken;
+        scope_outcome scope;
+        started_quorum q;
+        begin_scope(
+            q,
+            scope,
+            [&](lock& mine) -> asio::awaitable<void> {
+                if (moves) {
+                    taken = std::move(mine);
+                } else {
+                    co_await mine.async_release();
+                }
+            },
+            once());
+        q.run_until([&] { return scope.calls > 0; });
+        CHECK(taken.held() == moves);
+        CHECK(scope.error() == errc::lost);
+        CHECK(
+            scope.text().find("lost: when the work returned, it had released its lock or moved")
+            == 0);
+    }
+}
+
 TEST_CASE("an exception of the work is passed on, and the lock is released") {
     const auto at_once = [](lock&) -> asio::awaitable<int> {
         throw std::domain_error("of the work");
