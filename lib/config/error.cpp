@@ -34,7 +34,8 @@ public:
         case errc::not_running:
             return "the lock manager is not running: call async_run first";
         case errc::invalid_argument:
-            return "invalid argument: the diagnostics and the log name the value and the range";
+            return "invalid argument: the diagnostics (with_diagnostics) and config::log name the "
+                   "value and the range";
         case errc::stale_token:
             return "stale fencing token: the resource has seen a later one; stop the "
                    "work";

@@ -1,7 +1,9 @@
 #include <redlock/fenced.hpp>
+#include <redlock/with_diagnostics.hpp>
 
 #include <boost/system/errc.hpp>
 
+#include <exception>
 #include <iterator>
 #include <stdexcept>
 
@@ -94,7 +96,9 @@ std::uint64_t detail::fence_mark(std::uint64_t highest) {
 
 void detail::admit(std::uint64_t token, std::uint64_t& mark) {
     if (!is_token(token)) {
-        throw boost::system::system_error(errc::invalid_argument, not_a_token(token));
+        diagnostics why;
+        why.message = not_a_token(token);
+        std::rethrow_exception(detail::explained(errc::invalid_argument, std::move(why)));
     }
     if (token < mark) {
         throw stale_token_error(token, mark);

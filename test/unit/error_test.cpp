@@ -44,7 +44,7 @@ TEST_CASE("every error has a message of its own, and most say what to do") {
              {errc::wait_timed_out, "wait longer"},
              {errc::lost, "stop the work"},
              {errc::not_running, "async_run"},
-             {errc::invalid_argument, "diagnostics and the log"},
+             {errc::invalid_argument, "with_diagnostics"},
              {errc::would_deadlock, "own thread"},
              {errc::conflicting_change, "finish it first"}}) {
         CHECK(error_code(error).message().find(what_to_do) != std::string::npos);

@@ -88,7 +88,7 @@ TEST_CASE("a fenced value goes on from what was stored, and remembers no invalid
     CHECK_THROWS_AS(write(6), stale_token_error);
     for (const std::uint64_t token : no_tokens) {
         CAPTURE(token);
-        const auto error = thrown_by<boost::system::system_error>([&] { write(token); });
+        const auto error = thrown_by<error_with_diagnostics>([&] { write(token); });
         CHECK(error.code() == errc::invalid_argument);
         CHECK(std::string(error.what()).find(std::to_string(token)) != std::string::npos);
     }
