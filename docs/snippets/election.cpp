@@ -3,10 +3,10 @@
 #include <redlock/election.hpp>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <string>
 
 namespace snippets::election {
@@ -18,6 +18,7 @@ struct storage {
 };
 
 asio::awaitable<void> serve(redlock::lock& term);
+void report(const std::exception_ptr& ended);
 
 asio::awaitable<void>
 lead(redlock::lock_manager& manager, storage& store, const std::string& data) {
@@ -25,10 +26,11 @@ lead(redlock::lock_manager& manager, storage& store, const std::string& data) {
 
     // As a scope: campaigns, runs the work, and resigns however the work ends. Each call is one
     // term.
-    election.async_lead([](redlock::lock& term) { return serve(term); }, asio::detached);
+    const redlock::locked_work work = [](redlock::lock& term) { return serve(term); };
+    co_await election.async_lead(work, asio::use_awaitable); // throws what ended it
 
-    // The same, and a candidate again after a loss: a hot standby.
-    election.async_lead_always([](redlock::lock& term) { return serve(term); }, asio::detached);
+    // The same, and a candidate again after a loss: a hot standby, until it is cancelled.
+    election.async_lead_always(work, [](std::exception_ptr ended) { report(ended); });
 
     // By hand.
     redlock::lock term = co_await election.async_campaign(asio::use_awaitable);

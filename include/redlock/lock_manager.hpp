@@ -180,9 +180,11 @@ public:
     /// - `errc::invalid_argument`: a name or an option is out of range, or the options do not go
     ///   together; the diagnostics show what is allowed. Nothing was sent.
     ///
-    /// On any error the returned handle is empty. Each master that was asked has been sent the
-    /// removal of what it may have granted, on the same connection after the acquisition. If that
-    /// connection broke, the removal is sent after reconnection, unless the ttl has passed by then.
+    /// Keep the lock: one that is dropped is released, and g++ 12 does not warn of
+    /// `co_await async_acquire(...);`. On any error it is empty. Each master that was asked has
+    /// been sent the removal of what it may have granted, on the same connection after the
+    /// acquisition. If that connection broke, the removal is sent after reconnection, unless the
+    /// ttl has passed by then.
     /// \par Cancellation
     /// Terminal and partial: completes with `operation_aborted` after the removal has been sent.
     /// Total: the same, but only while no command has been sent for this acquisition. If the lock
