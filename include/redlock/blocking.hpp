@@ -325,7 +325,8 @@ public:
     /// mutex already.
     void lock(std::stop_token stop = {}) { enter(entry::alone, stop); }
 
-    /// Makes a single attempt to lock the mutex.
+    /// Makes a single attempt to lock the mutex. If the manager was made just now, it first waits
+    /// until the masters are connected, at most for `connect_timeout`.
     /// \returns True if it is locked. False if the quorum works, but the lock could not be acquired
     ///   (`condition::not_acquired`), or if this thread has locked the mutex already.
     /// \par Errors

@@ -48,7 +48,8 @@ public:
     constexpr wait_for(std::chrono::duration<Rep, Period> limit) noexcept
         : limit_(detail::saturated(limit)) {}
 
-    /// Makes a single attempt, which completes as soon as it is decided.
+    /// Makes a single attempt, which completes as soon as it is decided. It does not wait until
+    /// masters are connected: await `lock_manager::async_ready` first. Blocking functions do.
     static constexpr wait_for none() noexcept { return {std::chrono::milliseconds::zero()}; }
     /// Waits until the lock is acquired or the operation is cancelled.
     static constexpr wait_for forever() noexcept { return {std::chrono::milliseconds::max()}; }

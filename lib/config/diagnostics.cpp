@@ -1,3 +1,4 @@
+#include "core/masters/settings.hpp"
 #include "explain.hpp"
 
 #include <redlock/diagnostics.hpp>
@@ -39,6 +40,14 @@ std::string listed(const Masters& masters, Describe describe) {
         out.append(describe(one));
     }
     return out;
+}
+
+// What to do if masters have not been reached yet by a manager that was started just now.
+std::string of_start(const diagnostics& it, std::size_t voted) {
+    const auto fresh = std::ranges::count(it.votes, core::not_connected_yet, &master_vote::text);
+    return voted < it.quorum && voted + static_cast<std::size_t>(fresh) >= it.quorum
+               ? "; the manager was started just now: await its readiness (async_ready) first"
+               : "";
 }
 
 // How long to wait if a quarantine is what too few votes come from.
@@ -192,6 +201,7 @@ std::string message_of(const error_code& error, const diagnostics& it) {
         return pending == 0
                    ? fmt::format("no quorum: {} of {} masters could vote", voted, it.votes.size())
                          + of_quarantine(it, static_cast<std::size_t>(voted))
+                         + of_start(it, static_cast<std::size_t>(voted))
                    : fmt::format(
                        "no quorum: {} of {} masters voted, {} pending",
                        voted,

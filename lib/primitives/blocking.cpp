@@ -35,6 +35,7 @@ namespace blocking {
 struct manager::impl {
     explicit impl(config configuration)
         : observed(configuration.observer != nullptr),
+          contact_time(configuration.connect_timeout),
           locks(io.get_executor(), std::move(configuration)) {}
     impl(lock_manager made, std::shared_ptr<detail::virtual_thread> time)
         : locks(std::move(made)),
@@ -116,6 +117,8 @@ struct manager::impl {
     bool has_ended() const noexcept { return errands_ == &ended_; }
 
     const bool observed = false;
+    const std::chrono::milliseconds contact_time = config().connect_timeout;
+    std::atomic<bool> contacted{false}; // or has waited for it
     asio::io_context io{1};
     // Calls that begin after `async_close` still get a result.
     asio::executor_work_guard<asio::io_context::executor_type> busy{io.get_executor()};
@@ -269,6 +272,11 @@ error_code manager::take(
     const std::stop_token& stop,
     redlock::lock& out,
     detail::diagnostics_sink why) {
+    // A single attempt of a manager that was made just now would find no master connected.
+    if (options.wait == wait_for::none() && !impl_->contacted) {
+        static_cast<void>(ready(impl_->contact_time, stop));
+        impl_->contacted = true;
+    }
     const auto begin = [&](auto handler) {
         async().async_acquire(std::move(wanted), options, std::move(handler));
     };

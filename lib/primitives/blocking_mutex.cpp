@@ -126,6 +126,10 @@ mutex::mutex(manager& owner, std::string resource, acquire_options options, bool
           return options;
       }()),
       state_(std::make_shared<state>(owner.async().get_executor())) {
+    if (options_.mode == lock_mode::shared) {
+        throw std::invalid_argument("redlock: mode is 'shared'; allowed: 'exclusive', with a mutex "
+                                    "(readers have blocking::shared_mutex)");
+    }
     const detail::shared_manager locks(owner.async());
     locks.require(resource_, options_);
     if (readers) {

@@ -136,6 +136,24 @@ TEST_CASE("blocking manager: in its observer a call is refused, on whichever thr
     asks->by = nullptr;
 }
 
+TEST_CASE("blocking mutex: a single attempt waits until the masters are connected, if they are") {
+    testing::virtual_quorum quorum;
+    for (const bool up : {true, false}) {
+        blocking::manager fresh = quorum.make_blocking_manager();
+        blocking::mutex mine(fresh, "r", once());
+        if (up) {
+            CHECK(mine.try_lock());
+            mine.unlock();
+        } else {
+            CHECK_THROWS_WITH(
+                mine.try_lock(), ContainsSubstring("no quorum: 0 of 3 masters could vote"));
+        }
+        for (std::size_t i = 0; i < quorum.size(); ++i) {
+            quorum.master(i).kill();
+        }
+    }
+}
+
 TEST_CASE("blocking mutex: too few masters are an error, not a lock that somebody has") {
     two_processes site;
     site.quorum.master(0).kill();
@@ -159,6 +177,12 @@ TEST_CASE("the constructors of mutexes validate what they are given") {
     CHECK_THROWS_WITH(blocking::shared_mutex(site.mine, "", once()), name);
     CHECK_THROWS_WITH(blocking::mutex(site.mine, "r", no_ttl), ttl);
     CHECK_THROWS_WITH(blocking::shared_mutex(site.mine, "r", no_ttl), ttl);
+    acquire_options reader;
+    reader.mode = lock_mode::shared;
+    CHECK_THROWS_WITH(
+        blocking::mutex(site.mine, "r", reader),
+        ContainsSubstring("redlock: mode is 'shared'; allowed: 'exclusive'"));
+    CHECK_NOTHROW(blocking::shared_mutex(site.mine, "r", reader));
 }
 
 TEST_CASE("blocking mutex: what is locked through a manager that goes first is lost") {
@@ -231,6 +255,13 @@ TEST_CASE("blocking lock: an extension lasts from now on, never shortens, and te
     CHECK(left() > 18s);
     CHECK(one.extend(5s) == extend_result::extended);
     CHECK(left() > 18s);
+    const time_point shorter = one.async().deadline();
+    using std::chrono::milliseconds;
+    CHECK(
+        one.extend(std::chrono::ceil<milliseconds>(shorter - site.quorum.now()) + 5s)
+        == extend_result::extended); // docs/howto/migrating.md
+    CHECK(one.async().deadline() >= shorter + 4700ms);
+    CHECK(one.async().deadline() <= shorter + 5s);
     CHECK(error_of([&] { one.extend(1h); }) == errc::invalid_argument);
     CHECK(
         error_of([&] { one.extend(std::chrono::milliseconds::max()); }) == errc::invalid_argument);

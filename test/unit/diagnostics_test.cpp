@@ -160,6 +160,13 @@ TEST_CASE("the sentence on an outcome counts the votes that matter") {
             errc::no_quorum,
             of({said("a", vote::granted), said("b", vote::pending), said("c", vote::pending)}))
         == "no quorum: 1 of 3 masters voted, 2 pending");
+    diagnostics early = of({said("a", vote::unreachable), said("b", vote::granted)});
+    early.quorum = 2;
+    early.votes.front().text = "not connected yet";
+    CHECK(
+        detail::message_of(errc::no_quorum, early)
+        == "no quorum: 1 of 2 masters could vote; the manager was started just now: await its "
+           "readiness (async_ready) first");
     diagnostics strange =
         of({said("a", vote::owned_by_other),
             said("b", vote::owned_by_other),

@@ -145,7 +145,7 @@ protected:
     reply_reader reader_;
     std::string output_;
     std::string secret_; // that was sent: the next one may be another
-    std::string why_down_ = "not connected yet";
+    std::string why_down_{not_connected_yet};
     time_point check_ = forever; // check its health
 
 private:

@@ -12,9 +12,13 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace redlock::core {
+
+/// Why a master cannot vote, before its first connection.
+inline constexpr std::string_view not_connected_yet = "not connected yet";
 
 /// Login, database and name of a connection.
 struct credentials {
