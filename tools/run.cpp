@@ -299,6 +299,11 @@ private:
 
     void lost(redlock::loss_reason reason) {
         if (!supervisor_ || gone_) {
+            if (reason
+                == redlock::loss_reason::max_hold_reached) { // its keys stay until the release
+                limit_reached_ = true;
+                return;
+            }
             say(fmt::format(
                 "lost '{}' ({}) after the command had ended",
                 printable(options_.lock.resource),
@@ -350,7 +355,8 @@ private:
                     printable(options_.lock.resource),
                     to_string(why)));
             }
-            if (!lost_ && !lost_late_ && result != redlock::release_result::released
+            if (!lost_ && !lost_late_ && !limit_reached_
+                && result != redlock::release_result::released
                 && result != redlock::release_result::uncertain) {
                 say(fmt::format(
                     "'{}' {}",
@@ -427,7 +433,7 @@ private:
             ::dup2(nothing, STDOUT_FILENO);
             ::close(nothing);
         }
-        while (lock_.held() && redlock::clock::now() < until) {
+        while (!lost_late_ && redlock::clock::now() < until) {
             const auto left = std::chrono::ceil<milliseconds>(until - redlock::clock::now());
             if (session_->pause(std::min(left, milliseconds(100)))) {
                 lock_.abandon(); // the rest of the lease is kept
@@ -474,6 +480,7 @@ private:
     bool seeks_terminal_ = false;
     int from_terminal_ = 0;      // a signal that the command had from there
     bool lost_late_ = false;     // after the command had ended
+    bool limit_reached_ = false; // --max-hold, after the command had ended
     bool signaled_late_ = false; // in the time of --at-least
     bool due_ = false;
     bool supervisor_died_ = false;

@@ -163,17 +163,7 @@ void add_run(command_line& to) {
     shared->excludes(app.get_option("--fencing")); // a reader writes nothing
     slots->excludes(shared);
     shared->excludes(exclusive);
-    to.when(app, [options, &to] {
-        if (options->at_least > options->max_hold && options->max_hold.count() > 0) {
-            throw failure(
-                exit_code::usage,
-                fmt::format(
-                    "--at-least {} is longer than --max-hold {}; allowed: at most as long",
-                    duration_text(options->at_least),
-                    duration_text(options->max_hold)));
-        }
-        return run_it(*options, to).status;
-    });
+    to.when(app, [options, &to] { return run_it(*options, to).status; });
     add_attach(to);
     add_pool(to);
     add_elect(to);

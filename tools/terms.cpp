@@ -64,6 +64,14 @@ terms::terms(const run_options& options, const redlock::config& configuration) :
     choose(ttl);
     check_margins(ttl, grace(), options.kill_margin);
     require(redlock::detail::check(wanted, configuration), exit_code::configuration);
+    if (options.at_least > options.max_hold && options.max_hold.count() > 0) {
+        throw failure(
+            exit_code::configuration,
+            fmt::format(
+                "--at-least is {}; allowed: at most --max-hold, {}",
+                duration_text(options.at_least),
+                duration_text(options.max_hold)));
+    }
 }
 
 void terms::choose(milliseconds ttl) {

@@ -11,7 +11,8 @@ import time
 
 import harness
 from harness import (
-    HELD, LIMIT_S, LOST, NO_QUORUM, Relay, Skip, case, contains, ended, equal, listed, main, until, with_module)
+    CONFIGURATION, HELD, LIMIT_S, LOST, NO_QUORUM, Relay, Skip, case, contains, ended, equal, listed, main, until,
+    with_module)
 from hearts import beating, beats, heart, now, supervisor_of
 from terminals import Terminal
 
@@ -250,6 +251,15 @@ def _(quorum):
     equal(process.wait(), 6)
     assert now() >= began + 1.5
     equal(quorum.keys(), [])
+
+
+@case('--at-least is kept up to --max-hold, whose end is no loss then')
+def _(quorum):
+    began = now()
+    ended(quorum.run('run', '--ttl', '1s', '--at-least', '1s', '--max-hold', '1s', 'a', '--', 'sh', '-c', 'exit 6'), 6)
+    assert now() >= began + 1
+    result = quorum.run('run', '--ttl', '1s', '--max-hold', '1s', 'a', '--', 'true', env={'REDLOCK_AT_LEAST': '2s'})
+    contains(ended(result, CONFIGURATION).stderr, '--at-least is 2s; allowed: at most --max-hold, 1s')
 
 
 @case('a lock that is lost in the time of --at-least is reported')

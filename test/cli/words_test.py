@@ -49,8 +49,6 @@ def _(quorum):
              "--protocol: invalid value 'gaurded'; allowed: guarded, plain, did you mean guarded?; see redlock run --help"),
             (['--no-quarantine=perhaps', 'run', *run],
              "--no-quarantine: invalid value 'perhaps'; allowed: true, false"),
-            (['run', '--at-least', '3s', '--max-hold', '1s', *run],
-             '--at-least 3s is longer than --max-hold 1s; allowed: at most as long'),
             (['--help=x'], '--help takes no value'),
             (['status', '--prefix=', 'a', 'b'], "--prefix=: no value given; an empty one is written --prefix ''"),
             (['elect', 'a', 'redis://:sesame@host'], "unexpected argument '...@host'; put -- before the command: "
