@@ -107,6 +107,11 @@ void wire::claim_replied(
             && got.said == vote::granted) {
             events_.answered(owner, from, got);
         }
+        if (kind == command_kind::acquire && !got.use_eval) { // what it shows of the master counts
+            master_metrics& theirs = masters_.counters(from.master);
+            theirs.acquire_votes[got.said] += owner.said(from.master) == vote::pending ? 1U : 0U;
+            detail::histogram_access::add(theirs.latency, from.now - from.sent);
+        }
         return;
     }
     if (got.use_eval) {
