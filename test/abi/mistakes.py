@@ -80,16 +80,6 @@ MISTAKES = [
         'co_await redlock::async_with_lock(manager, "r", options, [](redlock::lock&) {});',
         WORK,
     ),
-    (
-        "work without a parameter",
-        'co_await redlock::async_with_lock(manager, "r", []() -> asio::awaitable<void> { co_return; });',
-        WORK,
-    ),
-    (
-        "work that takes the lock by value",
-        'co_await redlock::async_with_lock(manager, "r", [](redlock::lock) -> asio::awaitable<void> { co_return; });',
-        WORK,
-    ),
     ("work that has begun", 'co_await redlock::async_with_lock(manager, "r", mistake);', WORK),
     (
         "a call that forgets the token",

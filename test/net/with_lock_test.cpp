@@ -207,31 +207,6 @@ TEST_CASE("work that ends well after the loss gets the loss") {
     CHECK(scope.error() == errc::lost);
 }
 
-TEST_CASE("the error of work that gave its lock away, or released it, says so") {
-    for (const bool moves : {true, false}) {
-        lock taken;
-        scope_outcome scope;
-        started_quorum q;
-        begin_scope(
-            q,
-            scope,
-            [&](lock& mine) -> asio::awaitable<void> {
-                if (moves) {
-                    taken = std::move(mine);
-                } else {
-                    co_await mine.async_release();
-                }
-            },
-            once());
-        q.run_until([&] { return scope.calls > 0; });
-        CHECK(taken.held() == moves);
-        CHECK(scope.error() == errc::lost);
-        CHECK(
-            scope.text().find("lost: when the work returned, it had released its lock or moved")
-            == 0);
-    }
-}
-
 TEST_CASE("an exception of the work is passed on, and the lock is released") {
     const auto at_once = [](lock&) -> asio::awaitable<int> {
         throw std::domain_error("of the work");
@@ -261,10 +236,11 @@ TEST_CASE("an exception of the work is passed on, and the lock is released") {
     }
 }
 
-TEST_CASE("what the handler of a scope throws leaves the loop") {
+TEST_CASE("work that gave its lock away has lost it, and what its handler throws leaves the loop") {
     for (const bool moves : {false, true}) {
         started_quorum q;
         lock taken;
+        scope_outcome scope;
         async_with_lock(
             *q.manager,
             "r",
@@ -273,11 +249,16 @@ TEST_CASE("what the handler of a scope throws leaves the loop") {
                 taken = moves ? std::move(mine) : lock();
                 co_return;
             },
-            [](const std::exception_ptr&) { throw std::domain_error("of the handler"); });
+            [&](std::exception_ptr error) {
+                scope.thrown = std::move(error);
+                throw std::domain_error("of the handler");
+            });
         CHECK_THROWS_AS(q.run_until([] { return false; }), std::domain_error);
+        CHECK(moves == (scope.error() == errc::lost));
+        CHECK(
+            (!moves || scope.text().starts_with("lost: when the work returned, it had released")));
     }
 }
-
 TEST_CASE(
     "what another handler on the strand of the work throws leaves the loop, and work goes on") {
     started_quorum q;

@@ -15,6 +15,7 @@ using Catch::Matchers::ContainsSubstring;
 config of_nobody() {
     config settings;
     settings.masters = {"redis://127.0.0.1:1"};
+    settings.connect_timeout = std::chrono::milliseconds(100);
     return settings;
 }
 
