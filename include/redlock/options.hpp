@@ -49,7 +49,7 @@ public:
         : limit_(detail::saturated(limit)) {}
 
     /// Makes a single attempt, which completes as soon as it is decided. It does not wait until
-    /// masters are connected: await `lock_manager::async_ready` first. Blocking functions do.
+    /// masters are connected: await `lock_manager::async_ready` first. Blocking acquisitions do.
     static constexpr wait_for none() noexcept { return {std::chrono::milliseconds::zero()}; }
     /// Waits until the lock is acquired or the operation is cancelled.
     static constexpr wait_for forever() noexcept { return {std::chrono::milliseconds::max()}; }
