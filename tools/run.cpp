@@ -299,9 +299,8 @@ private:
 
     void lost(redlock::loss_reason reason) {
         if (!supervisor_ || gone_) {
-            if (reason
-                == redlock::loss_reason::max_hold_reached) { // its keys stay until the release
-                limit_reached_ = true;
+            if (reason == redlock::loss_reason::max_hold_reached) {
+                limit_reached_ = true; // the keys stay until the release
                 return;
             }
             say(fmt::format(
