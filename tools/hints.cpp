@@ -261,6 +261,13 @@ void hint_at_votes(
 void hint_at_status(
     const redlock::config& how, const std::string& resource, const redlock::lock_status& found) {
     hint_at(how, resource, found.masters, true, [](const auto&) { return false; });
+    const std::size_t slot = resource.rfind(":slot:"); // as messages name it
+    if (slot != std::string::npos && found.slots.empty()) {
+        say(fmt::format(
+            "if '{}' is a slot of a pool: redlock status --slots L {}",
+            printable(resource),
+            printable(resource.substr(0, slot))));
+    }
 }
 
 } // namespace cli

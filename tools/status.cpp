@@ -212,7 +212,9 @@ std::string text_of(const std::string& resource, const redlock::lock_status& fou
         width = std::max(width, one.endpoint.size());
     }
     for (const auto& one : found.masters) {
-        fmt::format_to(std::back_inserter(out), "  {:{}}  {}\n", one.endpoint, width, line_of(one));
+        const std::string line =
+            found.slots.empty() || one.text.empty() ? line_of(one) : printable(one.text);
+        fmt::format_to(std::back_inserter(out), "  {:{}}  {}\n", one.endpoint, width, line);
     }
     for (std::size_t i = 0; i < found.slots.size(); ++i) {
         const redlock::slot_status& one = found.slots[i];

@@ -20,11 +20,13 @@ def _(quorum):
     quorum.holder('a', '--slots', '2')
     shown = ended(quorum.run('status', '--slots', '2', 'a'), 0).stdout
     contains(shown, 'a: free, 1 of 2 slots held')
+    contains(shown, '  1 of 2 slots are free there')
     equal(sorted(line.split()[2] for line in shown.splitlines() if line.startswith('  slot ')), ['free', 'held'])
     quorum.holder('a', '--slots', '2')
     [pool] = json.loads(ended(quorum.run('status', '--json', '--slots', '2', 'a'), HELD).stdout)
     equal([(slot['state'], len(slot['owner'])) for slot in pool['slots']], [('held', 16)] * 2)
     ended(quorum.run('status', '--slots', '0', 'a'), USAGE)
+    contains(ended(quorum.run('status', 'a:slot:1'), 0).stderr, 'redlock status --slots L a')
 
 
 @case('readers run together, and any other command alone')
