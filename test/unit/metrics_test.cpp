@@ -119,6 +119,9 @@ TEST_CASE("votes against an acquire are counted by kind, and a failed one has no
     }
     CHECK(against == 3); // it is decided by two of them, but the third is not silent
     CHECK(counted.acquire_wait.count() == 1);
+    it.resume(0, 10ms); // what timed out is counted once, also when its reply comes
+    CHECK(it.engine.count().masters[0].acquire_votes.total() == 3);
+    CHECK(it.engine.count().masters[0].latency.count() == 3);
 }
 
 }} // namespace metrics_test
