@@ -5,6 +5,7 @@
 #include <redlock/logger.hpp>
 #include <redlock/metrics.hpp>
 #include <redlock/observer.hpp>
+#include <redlock/protocol.hpp>
 
 #include <boost/asio/error.hpp>
 

@@ -2,6 +2,7 @@
 #include "support/test.hpp"
 
 #include <redlock/fenced.hpp>
+#include <redlock/with_diagnostics.hpp>
 
 #include <boost/system/errc.hpp>
 
