@@ -164,6 +164,7 @@ private:
     }
     /// Writes what was queued, reads what has arrived, and lets the reactor wait.
     void end_turn();
+    /// The manager's own work of a turn, and the timer for what is due next.
     void turn_passed();
     void write_all();
 

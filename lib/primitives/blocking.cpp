@@ -35,7 +35,6 @@ namespace blocking {
 struct manager::impl {
     explicit impl(config configuration)
         : observed(configuration.observer != nullptr),
-          contact_time(configuration.connect_timeout),
           locks(io.get_executor(), std::move(configuration)) {}
     impl(lock_manager made, std::shared_ptr<detail::virtual_thread> time)
         : locks(std::move(made)),
@@ -117,7 +116,6 @@ struct manager::impl {
     bool has_ended() const noexcept { return errands_ == &ended_; }
 
     const bool observed = false;
-    const std::chrono::milliseconds contact_time = config().connect_timeout;
     std::atomic<bool> contacted{false}; // or has waited for it
     asio::io_context io{1};
     // Calls that begin after `async_close` still get a result.
@@ -274,7 +272,8 @@ error_code manager::take(
     detail::diagnostics_sink why) {
     // A single attempt of a manager that was made just now would find no master connected.
     if (options.wait == wait_for::none() && !impl_->contacted) {
-        static_cast<void>(ready(impl_->contact_time, stop));
+        const detail::shared_manager locks(async());
+        static_cast<void>(ready(locks.configuration().connect_timeout, stop));
         impl_->contacted = true;
     }
     const auto begin = [&](auto handler) {

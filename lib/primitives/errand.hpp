@@ -34,10 +34,10 @@ public:
         const Begin& begin,
         diagnostics_sink why,
         std::shared_ptr<boost::asio::cancellation_signal> cancel)
-        : over_(threads),
-          begin_(begin),
+        : begin_(begin),
           why_(why),
-          cancel_(std::move(cancel)) {}
+          cancel_(std::move(cancel)),
+          over_(threads) {}
 
     void run() noexcept override {
         try {
@@ -82,15 +82,13 @@ private:
         void operator()(const error_code& error, Value value) {
             of_->error_ = error;
             of_->value_ = std::move(value);
-            operation_errand& ended = *std::exchange(of_, nullptr);
-            ended.over_.raise();
+            std::exchange(of_, nullptr)->over_.raise();
         }
 
     private:
         operation_errand* of_;
     };
 
-    event over_;
     const Begin& begin_;
     const diagnostics_sink why_;
     const std::shared_ptr<boost::asio::cancellation_signal> cancel_; // null: it is not cancelled
@@ -98,6 +96,7 @@ private:
     Value value_ = {};
     bool begun_ = false;
     std::exception_ptr thrown_; // instead
+    event over_;
 };
 
 }}} // namespace redlock::REDLOCK_ABI::detail
