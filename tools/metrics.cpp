@@ -86,7 +86,10 @@ public:
 
 private:
     void answer() {
-        const bool known = text_.starts_with("GET /metrics ") || text_.starts_with("GET /metrics?");
+        const bool head = text_.starts_with("HEAD ");
+        const std::string_view path = std::string_view(text_).substr(text_.find(' ') + 1);
+        const bool known = (head || text_.starts_with("GET "))
+                           && (path.starts_with("/metrics ") || path.starts_with("/metrics?"));
         const std::string body = known ? redlock::to_prometheus(manager_, quorum_)
                                        : "not found; the only path is /metrics\n";
         text_ = fmt::format(
@@ -94,7 +97,7 @@ private:
             known ? "200 OK" : "404 Not Found",
             known ? redlock::prometheus_content_type : "text/plain",
             body.size(),
-            body);
+            head ? "" : body);
         asio::async_write(
             socket_,
             asio::buffer(text_),

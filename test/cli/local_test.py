@@ -96,6 +96,8 @@ def _(quorum):
             return answer.read().decode()
 
     until(lambda: 'redlock_masters_admitted{quorum="default"} 3' in page(), 'three masters')
+    with urllib.request.urlopen(urllib.request.Request(url, method='HEAD')) as head:
+        contains(head.headers['Content-Type'], 'version=0.0.4')
     try:
         urllib.request.urlopen(url + '-not')
         raise AssertionError('a page that is not there')
