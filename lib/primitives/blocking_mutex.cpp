@@ -212,7 +212,7 @@ error_code mutex::take(entry how, wait_for limit, const std::stop_token& stop, d
         options.wait = wait.for_masters();
         try {
             redlock::lock taken;
-            const error_code error = manager_.take(resource_, options, stop, taken, {&why, false});
+            const error_code error = manager_.take(resource_, options, stop, taken, {&why, true});
             const std::lock_guard lock(mine.guard);
             if (error) {
                 mine.leave(how);
