@@ -7,7 +7,6 @@
 
 namespace redlock::test::acl { namespace {
 
-using blocking_use::error_of;
 using rules = std::vector<std::string>;
 
 rules without(rules all, const std::string& one) {

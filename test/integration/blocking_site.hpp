@@ -2,6 +2,7 @@
 #pragma once
 
 #include "quorum_fixture.hpp"
+#include "support/error_of.hpp"
 
 #include <redlock/blocking.hpp>
 
@@ -44,17 +45,6 @@ struct site {
 inline void guarded_and_brisk(config& c) {
     c.protocol = protocol::guarded;
     c.master_timeout = 500ms;
-}
-
-/// The error that `f` throws.
-template <typename F>
-error_code error_of(F f) {
-    try {
-        f();
-    } catch (const boost::system::system_error& error) {
-        return error.code();
-    }
-    return {};
 }
 
 } // namespace redlock::test::blocking_use

@@ -3,6 +3,7 @@
 // memory of its allocator. So with every completion token, after a cancellation, after a move of
 // the manager, its end, and the end of the context.
 #include "quorum.hpp"
+#include "support/error_of.hpp"
 
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
@@ -77,12 +78,8 @@ public:
     void operator()(First first, const Rest&...) {
         if constexpr (std::is_same_v<First, error_code>) {
             record_->error = first;
-        } else if (first) {
-            try {
-                std::rethrow_exception(first);
-            } catch (const boost::system::system_error& thrown) {
-                record_->error = thrown.code();
-            }
+        } else {
+            record_->error = error_of(first);
         }
         record_->wrong += record_->inside || !record_->at_home() ? 1 : 0;
         ++record_->calls;

@@ -1,6 +1,7 @@
 // Several threads at once, for ThreadSanitizer: one manager on a context that several threads run,
 // used by a pool of others. Threads count; the test's thread asserts.
 #include "quorum.hpp"
+#include "support/error_of.hpp"
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/strand.hpp>
@@ -222,17 +223,8 @@ TEST_CASE("threads that wait for each other at a mutex end with the manager") {
     m.lock();
     error_code waited;
     error_code tried;
-    const auto end_of = [](error_code& out, const std::function<void()>& what) {
-        return std::thread([&out, what] {
-            try {
-                what();
-            } catch (const boost::system::system_error& error) {
-                out = error.code();
-            }
-        });
-    };
-    std::thread waits = end_of(waited, [&] { m.lock(); });
-    std::thread tries = end_of(tried, [&] { static_cast<void>(m.try_lock_for(1h)); });
+    std::thread waits([&] { waited = error_of([&] { m.lock(); }); });
+    std::thread tries([&] { tried = error_of([&] { static_cast<void>(m.try_lock_for(1h)); }); });
     goes.reset();
     waits.join();
     tries.join();

@@ -1,6 +1,7 @@
 // Two processes on masters in memory, in virtual time.
 #pragma once
 
+#include "support/error_of.hpp"
 #include "support/test.hpp"
 
 #include <redlock/testing.hpp>
@@ -19,16 +20,6 @@ inline acquire_options waiting() {
 
 inline acquire_options reading() {
     return {.ttl = 10s, .wait = wait_for::none(), .mode = lock_mode::shared};
-}
-
-// The error that `f` throws.
-inline error_code error_of(const std::function<void()>& f) {
-    try {
-        f();
-    } catch (const boost::system::system_error& error) {
-        return error.code();
-    }
-    return {};
 }
 
 inline error_code error_of_acquire(

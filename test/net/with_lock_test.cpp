@@ -1,5 +1,6 @@
 // The lock as the scope of a coroutine.
 #include "quorum.hpp"
+#include "support/error_of.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -29,16 +30,7 @@ struct scope_outcome {
             return failure.what();
         }
     }
-    error_code error() const {
-        try {
-            if (thrown) {
-                std::rethrow_exception(thrown);
-            }
-        } catch (const boost::system::system_error& failure) {
-            return failure.code();
-        }
-        return {};
-    }
+    error_code error() const { return error_of(thrown); }
 };
 
 // A scope of the resource "r" in a quorum, and the work in it.

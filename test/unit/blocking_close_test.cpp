@@ -1,5 +1,6 @@
 // Blocking calls that ask no masters: after the end of their manager, or of their time.
 
+#include "support/error_of.hpp"
 #include "support/test.hpp"
 
 #include <redlock/blocking.hpp>
@@ -10,6 +11,7 @@ namespace blocking_close_test { namespace {
 
 using namespace redlock;
 using Catch::Matchers::ContainsSubstring;
+using test::error_of;
 
 // No master is there.
 config of_nobody() {
@@ -25,19 +27,11 @@ TEST_CASE("a manager that its asynchronous side has closed answers each call, an
     const auto close = [&] {
         manager.call([&](auto token) { return manager.async().async_close(std::move(token)); });
     };
-    const auto code_of = [](const auto& f) {
-        try {
-            f();
-        } catch (const boost::system::system_error& thrown) {
-            return thrown.code();
-        }
-        return error_code();
-    };
     close();
     for (int i = 0; i < 20; ++i) { // the thread would end between two of them
-        CHECK(!code_of(close));
-        CHECK(code_of([&] { mutex.lock(); }) == errc::closed);
-        CHECK(code_of([&] { manager.ready(std::chrono::seconds(1)); }) == errc::closed);
+        CHECK(!error_of(close));
+        CHECK(error_of([&] { mutex.lock(); }) == errc::closed);
+        CHECK(error_of([&] { manager.ready(std::chrono::seconds(1)); }) == errc::closed);
     }
 }
 
