@@ -22,9 +22,7 @@ struct certified_quorum : virtual_quorum {
         : virtual_quorum(std::move(rules)) {
         put_records();
         start();
-        for (virtual_master& one : masters) {
-            one.seen.clear();
-        }
+        each([](virtual_master& one) { one.seen.clear(); });
     }
 
     void at_certificate(std::size_t master, std::function<mishap()> what) {

@@ -32,9 +32,7 @@ struct site : started_quorum {
         }
         release(*answer_to(name));
         run_for(20ms);
-        for (virtual_master& server : masters) {
-            server.seen.clear();
-        }
+        each([](virtual_master& server) { server.seen.clear(); });
     }
 
     static core::settings rules_for(std::size_t count) {

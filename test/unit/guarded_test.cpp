@@ -100,9 +100,7 @@ TEST_CASE("an extension whose script is missing is not sent again once the lease
     q.extend(first, 10s);
     const std::uint64_t second = q.acquire(fenced_waiting(), 5ms);
     REQUIRE(q.asked("EVAL extend") == 3);
-    for (virtual_master& server : q.masters) {
-        server.forget_scripts();
-    }
+    q.each(&virtual_master::forget_scripts);
     q.delay_replies(20ms);
     q.extend(first, 10s, 1ms);
     REQUIRE(q.asked("EVALSHA extend") == 3);

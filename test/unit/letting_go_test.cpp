@@ -83,9 +83,7 @@ TEST_CASE("an acquire after a handoff does not wait for a holder whose keys are 
     const std::uint64_t second = it.acquire(waiting(), 5ms);
     it.release(it.got);
     const answer held = it.answered(second);
-    for (virtual_master& server : it.masters) {
-        server.forget();
-    }
+    it.each(&virtual_master::forget);
     it.extend(held, 10s, 5ms);
     REQUIRE(it.lost_at(held));
     const std::uint64_t third = it.acquire(waiting(), 2s); // another process could have it as well

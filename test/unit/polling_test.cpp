@@ -54,9 +54,7 @@ struct held_quorum : started_quorum {
 
     // The master that is asked first.
     std::size_t arbiter() {
-        for (virtual_master& server : masters) {
-            server.seen.clear();
-        }
+        each([](virtual_master& server) { server.seen.clear(); });
         REQUIRE(run_while_not([&] { return asked() > 0; }));
         const auto first = std::ranges::find_if(
             masters, [](const virtual_master& server) { return server.count("SET") > 0; });

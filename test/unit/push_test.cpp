@@ -106,9 +106,7 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
     const auto form = GENERATE(exclusive, shared, all);
     virtual_quorum it(guarded(rules_with(3, 0ms, true)));
     it.put_records();
-    for (virtual_master& server : it.masters) {
-        server.forbidden.insert("PUBLISH");
-    }
+    it.each([](virtual_master& server) { server.forbidden.insert("PUBLISH"); });
     it.start();
     const auto release = [&] { it.release(it.awaited(it.acquire_form(form, once(), "r")), 20ms); };
     const auto warnings = [&] { return it.logged("PUBLISH is refused"); };
@@ -131,9 +129,7 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
         CHECK(it.engine.count().notification_connections == 0);
     }
     SECTION("until one is executed") {
-        for (virtual_master& server : it.masters) {
-            server.forbidden.clear();
-        }
+        it.each([](virtual_master& server) { server.forbidden.clear(); });
         release();
         CHECK(shown().empty());
         CHECK(warnings() == 3);

@@ -78,9 +78,7 @@ TEST_CASE("a query ends with the last reply, that of the number of readers inclu
     CHECK(asked(plain).state == lock_state::free);
     CHECK(plain.now() < began + 50ms);
     started_quorum it(guarded_settings_for(3));
-    for (virtual_master& one : it.masters) {
-        one.put(it.key(), "readers", it.now() + 10s);
-    }
+    it.each([&](virtual_master& one) { one.put(it.key(), "readers", it.now() + 10s); });
     const redlock::time_point then = it.now();
     const lock_status found = asked(it);
     CHECK(found.state == lock_state::held);
@@ -108,9 +106,7 @@ TEST_CASE("a lock in its last millisecond has no time left, one that stays for c
     for (const auto& [said, left] : rows) {
         started_quorum it(3);
         it.hold_everywhere();
-        for (virtual_master& server : it.masters) {
-            server.replies["PTTL"] = said;
-        }
+        it.each([&](virtual_master& server) { server.replies["PTTL"] = said; });
         const lock_status found = asked(it);
         CHECK(found.state == lock_state::held);
         CHECK(found.time_left == left);

@@ -24,9 +24,7 @@ struct served_quorum {
         milliseconds max_ttl = 30s,
         core::member_names members = {})
         : it(rules_for(masters, max_ttl, std::move(members))) {
-        for (virtual_master& one : it.masters) {
-            one.ahead = std::chrono::microseconds(date);
-        }
+        it.each([](virtual_master& one) { one.ahead = std::chrono::microseconds(date); });
         if (new_servers) {
             it.put_records();
         }
@@ -274,9 +272,7 @@ TEST_CASE(
     "where several masters seem to be stepped at once, our own clock was: nothing is written") {
     served_quorum q(3);
     q.start(5s);
-    for (virtual_master& one : q.it.masters) {
-        one.ahead += 3600s;
-    }
+    q.it.each([](virtual_master& one) { one.ahead += 3600s; });
     q.it.run_for(5s);
     CHECK(q.admitted() == 3);
     for (std::size_t i = 0; i < 3; ++i) {

@@ -82,9 +82,7 @@ TEST_CASE("a promoted server names what it was a replica of, and nothing else is
 
 struct fresh_quorum : virtual_quorum {
     fresh_quorum() : virtual_quorum(quarantined(3)) {
-        for (virtual_master& server : masters) {
-            server.started_us = server.wall_us(now());
-        }
+        each([this](virtual_master& server) { server.started_us = server.wall_us(now()); });
         start();
     }
 };

@@ -162,15 +162,11 @@ void virtual_quorum::push_everywhere(std::string_view channel, std::string_view 
 }
 
 void virtual_quorum::hold_everywhere(const std::string& key) {
-    for (virtual_master& server : masters) {
-        server.put(key, "somebody");
-    }
+    each([&](virtual_master& server) { server.put(key, "somebody"); });
 }
 
 void virtual_quorum::free_everywhere(const std::string& key) {
-    for (virtual_master& server : masters) {
-        server.drop(key);
-    }
+    each([&](virtual_master& server) { server.drop(key); });
 }
 
 void virtual_quorum::restart(std::size_t master, const std::string& run_id, nanoseconds then) {

@@ -190,6 +190,13 @@ public:
     void put_records();
     /// \}
 
+    /// `f` of each master.
+    template <typename F>
+    void each(F f) {
+        for (virtual_master& one : masters) {
+            std::invoke(f, one);
+        }
+    }
     /// Whether a live key of that resource is anywhere.
     bool has_key(std::string_view resource = "r");
     /// How many such commands the masters have executed, all together.

@@ -134,9 +134,8 @@ TEST_CASE("a process that releases a lock for which others wait lets them go fir
     const bool waits = GENERATE(true, false);
     started_quorum it(rules_with(3, 1ms, true));
     const acquire_options again = waits ? waiting() : once();
-    for (virtual_master& server : it.masters) {
-        server.tell = [](auto, auto) { return 1; }; // a waiter in another process
-    }
+    // A waiter in another process listens.
+    it.each([](virtual_master& server) { server.tell = [](auto, auto) { return 1; }; });
     const answer mine = it.acquire_now(again);
     it.release(mine, 1ms); // a round trip, so that the count is known
     const std::size_t before = it.asked();
@@ -184,9 +183,8 @@ TEST_CASE("only the arbiter tells that no other process waits for a lock") {
 
 TEST_CASE("a process that takes turns with another one hears of each release") {
     started_quorum it(rules_with(3, 1ms, true));
-    for (virtual_master& server : it.masters) {
-        server.tell = [](auto, auto) { return 2; }; // one of them is the process itself
-    }
+    // One of those that listen is the process itself.
+    it.each([](virtual_master& server) { server.tell = [](auto, auto) { return 2; }; });
     it.release(it.acquire_now(waiting()), 1ms);
     const answer mine = it.awaited(it.acquire(waiting()));
     REQUIRE(it.engine.count().subscriptions == 1);
@@ -225,9 +223,7 @@ TEST_CASE("an acquire that lets others go first is refused once, whatever its ow
     rules.retry_delay_min = 20ms;
     rules.retry_delay_max = 1h;
     started_quorum it(rules);
-    for (virtual_master& server : it.masters) {
-        server.tell = [](auto, auto) { return 1; };
-    }
+    it.each([](virtual_master& server) { server.tell = [](auto, auto) { return 1; }; });
     it.release(it.take(once()), 2ms);
     it.hold_everywhere();
     const std::size_t before = it.asked();
