@@ -98,10 +98,10 @@ TEST_CASE("a minority's clock that is stepped forward loses its vote, not the lo
     });
     CHECK(me.count().masters[0].late > 0);
     CHECK(site.masters[0].command({"GET", lock_key("r")}) == mine.secret());
-    const std::uint64_t token = token_of(mine);
+    const std::uint64_t token = mine.fencing_token();
     CHECK(me.release(mine) == release_result::released);
     lock next = other.take("r", with_token(waiting(20s)));
-    CHECK(token_of(next) > token);
+    CHECK(next.fencing_token() > token);
 }
 
 TEST_CASE("a clock that is stepped back is noticed by the next grant, and the master quarantined") {
@@ -120,7 +120,7 @@ TEST_CASE("a clock that is stepped back is noticed by the next grant, and the ma
     client me(io, site.settings);
     me.until_admitted(3);
     lock mine = me.take("r", with_token(once(5s)));
-    const std::uint64_t token = token_of(mine);
+    const std::uint64_t token = mine.fencing_token();
     CHECK(me.release(mine) == release_result::released);
 
     site.step(0, -5000s);
@@ -140,7 +140,7 @@ TEST_CASE("a clock that is stepped back is noticed by the next grant, and the ma
     site.step(1, 0s);
     const acquisition_ptr got = newcomer.acquire("r", with_token(waiting(25s, 5s)));
     REQUIRE(*got);
-    CHECK(token_of(got->lock) > token);
+    CHECK(got->lock.fencing_token() > token);
 }
 
 }} // namespace redlock::test

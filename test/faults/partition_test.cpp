@@ -1,4 +1,5 @@
 // Partitions of a real network: packets are lost without a report.
+#include "integration/guarded_quorum.hpp"
 #include "network_site.hpp"
 
 #include <bit>
@@ -20,12 +21,6 @@ way variant_of(unsigned mask) {
     return static_cast<way>(mask % 3);
 }
 
-acquire_options fenced_once() {
-    acquire_options options = once(5s);
-    options.fencing = true;
-    return options;
-}
-
 TEST_CASE("cut off from any minority of 5, in any direction, a client takes and releases locks") {
     network_site site(5);
     site.connect();
@@ -40,7 +35,7 @@ TEST_CASE("cut off from any minority of 5, in any direction, a client takes and 
         site.cut(variant_of(mask), some);
         site.io.poll(); // what came before the cut
         const metrics before = site.me->count();
-        const acquisition_ptr got = site.me->acquire("r", fenced_once());
+        const acquisition_ptr got = site.me->acquire("r", with_token(once(5s)));
         REQUIRE(*got);
         CHECK(got->lock.fencing_token() > last);
         last = got->lock.fencing_token();
@@ -76,13 +71,11 @@ TEST_CASE("cut off from any majority of 5, in any direction, it has no quorum, a
         INFO("mask " << mask);
         site.until_admitted();
         site.cut(variant_of(mask), members(mask));
-        const acquisition_ptr refused = site.me->acquire("r", fenced_once());
+        const acquisition_ptr refused = site.me->acquire("r", with_token(once(5s)));
         INFO(refused->explained());
         CHECK(refused->error == errc::no_quorum);
         site.mend(variant_of(mask), members(mask));
-        acquire_options patient = fenced_once();
-        patient.wait = 20s;
-        const acquisition_ptr got = site.me->acquire("r", patient);
+        const acquisition_ptr got = site.me->acquire("r", with_token(waiting(20s, 5s)));
         REQUIRE(*got);
         CHECK(got->lock.fencing_token() > last);
         last = got->lock.fencing_token();
@@ -94,9 +87,7 @@ TEST_CASE("a holder that is cut off from all masters ends in time, and its key e
     network_site site(3);
     site.connect();
     site.until_admitted();
-    acquire_options options = fenced_once();
-    options.ttl = 1s;
-    lock mine = site.me->take("r", options);
+    lock mine = site.me->take("r", with_token(once(1s)));
     const auto watched = site.me->watch(mine);
     site.cut(way::requests, site.everyone);
     run_until(site.io, [&] { return watched->done; });
@@ -119,9 +110,7 @@ TEST_CASE("a lost reply is a grant, and is undone when the network is back") {
     site.connect();
     site.until_admitted();
     site.cut(way::answers, {0, 1});
-    acquire_options options = fenced_once();
-    options.ttl = 20s;
-    const acquisition_ptr refused = site.me->acquire("r", options);
+    const acquisition_ptr refused = site.me->acquire("r", with_token(once(20s)));
     INFO(refused->explained());
     CHECK(refused->error == errc::no_quorum);
     // Executed and undone over there, whatever we heard of it.

@@ -14,11 +14,6 @@ inline acquire_options with_token(acquire_options options = once()) {
     return options;
 }
 
-/// The fencing token of a lock that must have one.
-inline std::uint64_t token_of(const redlock::lock& lock) {
-    return lock.fencing_token();
-}
-
 // Keys of the default prefix.
 inline std::string lock_key(const std::string& resource) {
     return "redlock:{" + resource + "}";

@@ -47,7 +47,7 @@ TEST_CASE(
     CHECK(exists(site.masters[0], lock_key("plain")));
     CHECK(
         site.masters[0].command({"GET", fence_key_of("fenced")})
-        == std::to_string(token_of(held[2])));
+        == std::to_string(held[2].fencing_token()));
 
     acquire_options reads = once();
     reads.mode = reader;

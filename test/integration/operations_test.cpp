@@ -106,7 +106,7 @@ TEST_CASE("a lock is seen by all, passed on by its secret, and its token grows")
     CHECK(second.held());
     if (options.fencing) {
         CHECK(here.masters.total_keys(fence_key_of("r")) > 0);
-        CHECK(token_of(second) > 1);
+        CHECK(second.fencing_token() > 1);
     }
     CHECK(here.two->call([&](auto token) {
         return second.async_release(std::move(token));

@@ -152,9 +152,7 @@ TEST_CASE("authority, certificate, key and password are replaced while a manager
     settings.reconnect_delay_max = 200ms;
     settings.max_ttl = 120s;
     client me(site.io, settings, 3);
-    acquire_options options = once();
-    options.ttl = 120s; // longer than all that follows
-    lock held = me.take("r", options);
+    lock held = me.take("r", once(120s)); // longer than all that follows
 
     everywhere({"ACL", "SETUSER", "locker", ">second"});
     everywhere(

@@ -56,10 +56,8 @@ TEST_CASE("an error without an attempt is thrown with the reason, if there is on
         text_of([&](auto token) { return q.manager->async_acquire("r", once(), token); }),
         ContainsSubstring("call async_run first"));
     q.start();
-    acquire_options short_lease = once();
-    short_lease.ttl = 1ms;
     CHECK_THAT(
-        text_of([&](auto token) { return q.manager->async_acquire("r", short_lease, token); }),
+        text_of([&](auto token) { return q.manager->async_acquire("r", once(1ms), token); }),
         StartsWith("'r': ttl is 1 ms; allowed: "));
     q.wait(q.begin_close());
     CHECK(

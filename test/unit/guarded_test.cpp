@@ -35,12 +35,6 @@ struct guarded_quorum : virtual_quorum {
     }
 };
 
-acquire_options fenced_waiting() {
-    acquire_options options = patient();
-    options.fencing = true;
-    return options;
-}
-
 TEST_CASE("a master that says that it is quarantined does not vote, and is asked again") {
     guarded_quorum q(3, false);
     q.quarantine(0);
@@ -79,8 +73,8 @@ TEST_CASE("the owner of the lock is reported with what is left of the lease") {
 TEST_CASE("the reply to the raise of one handoff does not count for that of the next") {
     guarded_quorum q(guarded(rules_with(3, 1h, false)));
     const answer first = q.acquire_now(fenced());
-    const std::uint64_t second = q.acquire(fenced_waiting());
-    const std::uint64_t third = q.acquire(fenced_waiting(), 5ms);
+    const std::uint64_t second = q.acquire(fenced(patient()));
+    const std::uint64_t third = q.acquire(fenced(patient()), 5ms);
     // Of the second owner's raise master 2 tells late; of the third's only master 0 hears.
     q.paths[2].back = 30ms;
     q.release(first, 5ms);
@@ -98,7 +92,7 @@ TEST_CASE("an extension whose script is missing is not sent again once the lease
     guarded_quorum q(guarded(rules_with(3, 1h, false)));
     const answer first = q.acquire_now(fenced());
     q.extend(first, 10s);
-    const std::uint64_t second = q.acquire(fenced_waiting(), 5ms);
+    const std::uint64_t second = q.acquire(fenced(patient()), 5ms);
     REQUIRE(q.asked("EVAL extend") == 3);
     q.each(&virtual_master::forget_scripts);
     q.delay_replies(20ms);

@@ -69,9 +69,8 @@ TEST_CASE("members that a slow master reports count at once, before another conn
     q.it.paths[0].back = 150ms; // more than `master_timeout`: its clock is asked for again
     q.it.disconnect(0);
     REQUIRE(q.it.run_while_not([&] { return q.it.engine.examine(q.it.now()).generation == 2; }));
-    acquire_options options = once();
+    acquire_options options = patient(10s);
     options.ttl = 1s;
-    options.wait = 10s;
     const std::uint64_t asked = q.it.acquire(options); // nothing is sent yet
     q.it.disconnect(1);
     q.it.paths[0].back = 1ms; // both have to vote
@@ -123,10 +122,8 @@ TEST_CASE(
         }
         q.start(100ms);
         REQUIRE(q.admitted() == 5);
-        acquire_options options = once();
-        options.fencing = true;
         for (int i = 0; i < 100; ++i) {
-            CHECK(q.it.take(options, "r" + std::to_string(i)).won);
+            CHECK(q.it.take(fenced(), "r" + std::to_string(i)).won);
             q.it.run_for(std::chrono::microseconds(1'234));
         }
         CHECK(q.it.engine.count().raised == (apart == 120ms ? 100 : 0));
@@ -210,9 +207,7 @@ TEST_CASE("while a smaller max_ttl is planned, new leases and renewals are at mo
     served_quorum q(3, true, 0ms, members);
     q.start(200ms);
     REQUIRE(q.it.engine.ttl_limit() == 30s);
-    acquire_options options = once();
-    options.ttl = 10s;
-    options.renew = true;
+    acquire_options options = renewed();
     const answer lease = q.it.take(options);
     REQUIRE(lease.won);
 

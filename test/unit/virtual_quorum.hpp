@@ -332,9 +332,8 @@ inline acquire_options once() {
 inline acquire_options renewed() {
     return {.ttl = seconds(10), .wait = redlock::wait_for::none()};
 }
-/// The same as `once`, with a fencing token.
-inline acquire_options fenced() {
-    acquire_options options = once();
+/// The same, with a fencing token.
+inline acquire_options fenced(acquire_options options = once()) {
     options.fencing = true;
     return options;
 }
