@@ -235,9 +235,8 @@ TEST_CASE("a script for several locks is learned for each kind of call by itself
         up_site it;
         const server_capabilities before = it.link.commands();
         const auto learn = [&](command_variant how, std::string_view error, std::size_t locks = 2) {
-            reply answered;
-            answered.type = error.empty() ? reply_type::array : reply_type::error;
-            answered.text = error;
+            const reply answered{
+                error.empty() ? reply_type::array : reply_type::error, 0, error, {}};
             const sent_command command{.kind = kind, .how = how, .in_frame = true};
             const frame_answers all(answered, kind, how, false, locks);
             it.link.learn(command, answered, all.call());

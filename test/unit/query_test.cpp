@@ -8,6 +8,13 @@ namespace core = redlock::core;
 using redlock::lock_state;
 using redlock::lock_status;
 
+constexpr core::reply text(std::string_view value) {
+    return {core::reply_type::string, 0, value, {}};
+}
+constexpr core::reply number(std::int64_t value) {
+    return {core::reply_type::integer, value, {}, {}};
+}
+
 lock_status asked(virtual_quorum& it) {
     it.statuses.clear();
     it.engine.query(1, "r", 0, it.now());
@@ -86,14 +93,9 @@ TEST_CASE("a query ends with the last reply, that of the number of readers inclu
     CHECK(it.now() < then + 50ms);
     core::query alone;
     alone.begin(1);
-    core::reply got;
-    got.type = core::reply_type::string;
-    got.text = core::held_by_readers;
     alone.asked(0, 2);
-    alone.answered(0, core::command_kind::get, got);
-    got.type = core::reply_type::integer;
-    got.integer = 4;
-    alone.answered(0, core::command_kind::count_readers, got);
+    alone.answered(0, core::command_kind::get, text(core::held_by_readers));
+    alone.answered(0, core::command_kind::count_readers, number(4));
     CHECK(alone.complete());
     CHECK(alone.result.masters[0].readers == 4);
 }
@@ -150,21 +152,14 @@ TEST_CASE("a key without expiry or of another type is not a lock of this library
 
 TEST_CASE("only the replies of members decide a query, and each is awaited") {
     using redlock::core::command_kind;
-    using redlock::core::reply_type;
     core::query asked;
     asked.begin(4);
     CHECK(asked.complete());
-    core::reply token;
-    token.type = reply_type::string;
-    token.text = "token";
-    core::reply left;
-    left.type = reply_type::integer;
-    left.integer = 700;
     for (const std::size_t master : {0U, 1U}) {
         asked.asked(master, 2);
-        asked.answered(master, command_kind::get, token);
+        asked.answered(master, command_kind::get, text("token"));
         CHECK(!asked.complete());
-        asked.answered(master, command_kind::pttl, left);
+        asked.answered(master, command_kind::pttl, number(700));
     }
     asked.asked(2, 2);
     asked.answered(2, command_kind::get, {});
@@ -193,12 +188,8 @@ TEST_CASE("only the replies of members decide a query, and each is awaited") {
 TEST_CASE("the status of a pool has the owner that a majority has") {
     core::query asked;
     asked.begin(3, 2);
-    std::vector<core::reply> slots(2);
-    core::reply got;
-    got.type = core::reply_type::array;
-    got.elements = slots;
-    slots[0].type = core::reply_type::string;
-    slots[0].text = "a";
+    std::vector<core::reply> slots{text("a"), {}};
+    const core::reply got{core::reply_type::array, 2, {}, slots};
     for (const std::size_t master : {0U, 1U, 2U}) {
         asked.asked(master, 1);
     }

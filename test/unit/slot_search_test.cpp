@@ -9,25 +9,15 @@ using namespace redlock::core;
 using redlock::vote;
 
 reply text(std::string_view value) {
-    reply out;
-    out.type = reply_type::string;
-    out.text = value;
-    return out;
+    return {reply_type::string, 0, value, {}};
 }
 
 reply number(std::int64_t value) {
-    reply out;
-    out.type = reply_type::integer;
-    out.integer = value;
-    return out;
+    return {reply_type::integer, value, {}, {}};
 }
 
 reply array(const std::vector<reply>& elements) {
-    reply out;
-    out.type = reply_type::array;
-    out.integer = static_cast<std::int64_t>(elements.size());
-    out.elements = elements;
-    return out;
+    return {reply_type::array, static_cast<std::int64_t>(elements.size()), {}, elements};
 }
 
 // On the one master that there is, these are free.
