@@ -4,8 +4,8 @@
 // waits for is an event (`run_until`, `wait`), never a duration.
 #pragma once
 
-#include "outcome.hpp"
 #include "support/fake_master.hpp"
+#include "support/outcome.hpp"
 #include "support/run.hpp"
 #include "support/test.hpp"
 

@@ -1,11 +1,10 @@
 // Changes of the members as operations, on masters in memory.
 
+#include "support/outcome.hpp"
 #include "support/test.hpp"
 
 #include <redlock/testing.hpp>
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -29,12 +28,7 @@ bool contains(const std::string& text, std::string_view part) {
     return text.find(part) != std::string::npos;
 }
 
-struct outcome {
-    bool done = false;
-    error_code error;
-    diagnostics why;
-    asio::cancellation_signal cancel;
-};
+using outcome = test::nothing;
 
 // A quorum whose quarantine takes little more than a second.
 struct site : testing::virtual_quorum {
@@ -61,11 +55,7 @@ struct site : testing::virtual_quorum {
     template <typename Start>
     outcome& begin(Start start) {
         outcome& made = outcomes.emplace_back();
-        start(with_diagnostics(
-            made.why, asio::bind_cancellation_slot(made.cancel.slot(), [&made](error_code error) {
-                made.error = error;
-                made.done = true;
-            })));
+        start(with_diagnostics(made.why(), made.handler()));
         return made;
     }
     outcome& add(lock_manager& by, const std::string& name) {
@@ -80,9 +70,9 @@ struct site : testing::virtual_quorum {
     }
     void finish(outcome& one) {
         INFO(manager().get_health().change);
-        REQUIRE(advance_until([&] { return one.done; }));
-        INFO(one.error.message() << one.why.message);
-        CHECK(!one.error);
+        REQUIRE(advance_until([&] { return one.done(); }));
+        INFO(one.error().message() << one.why().message);
+        CHECK(!one.error());
     }
     bool is_member(const std::string& name) {
         return std::ranges::count(manager().get_health().members, name) == 1;
@@ -112,7 +102,7 @@ TEST_CASE("an addition completes when the vote of the new master counts, and not
     REQUIRE(quorum.advance_until([&] { return quorum.is_member(m3); }));
     CHECK(quorum.now() - begun > 1s);
     REQUIRE(quorum.advance_until([&] { return quorum.manager().get_health().admitted == 3; }));
-    CHECK(!added.done);
+    CHECK(!added.done());
     quorum.finish(added);
     const health now = quorum.manager().get_health();
     CHECK(now.masters[3].state == master_state::admitted);
@@ -130,10 +120,10 @@ TEST_CASE("a cancelled addition stays planned, and the next call or another mana
     const bool by_another = GENERATE(false, true);
     outcome& added = quorum.add(quorum.manager(), m3);
     REQUIRE(quorum.advance_until_progress("planned on all masters"));
-    added.cancel.emit(type);
+    added.cancel(type);
     quorum.advance(0s);
-    REQUIRE(added.done);
-    CHECK(added.error == asio::error::operation_aborted);
+    REQUIRE(added.done());
+    CHECK(added.error() == asio::error::operation_aborted);
     quorum.advance(1min);
     CHECK(!quorum.is_member(m3));
     CHECK(contains(quorum.progress(), "add " + m3 + " (planned on master-0:6379, "));
@@ -146,9 +136,9 @@ TEST_CASE("a cancelled addition stays planned, and the next call or another mana
 TEST_CASE("a change that cannot be made is refused, and the text says why") {
     const auto refused = [](site& of, outcome& one, const std::string& part) {
         of.advance(50ms);
-        CHECK(one.error == errc::invalid_argument);
-        INFO(one.why.message);
-        CHECK(contains(one.why.message, part));
+        CHECK(one.error() == errc::invalid_argument);
+        INFO(one.why().message);
+        CHECK(contains(one.why().message, part));
     };
     site four;
     lock_manager& manager = four.manager();
@@ -172,7 +162,7 @@ TEST_CASE("an unreachable member delays a change, and the health shows which one
     quorum.master(1).kill();
     outcome& added = quorum.add(quorum.manager(), m3);
     quorum.advance(10s);
-    CHECK(!added.done);
+    CHECK(!added.done());
     CHECK(contains(quorum.progress(), "waits for " + m1));
     quorum.master(1).restart();
     quorum.finish(added);
@@ -184,12 +174,12 @@ TEST_CASE("what is so already completes at once") {
     quorum.master(1).kill();
     const outcome& added = quorum.add(manager, m0);
     quorum.advance(50ms);
-    CHECK(added.done);
-    CHECK(!added.error);
+    CHECK(added.done());
+    CHECK(!added.error());
     const outcome& removed = quorum.remove(manager, m3);
     quorum.advance(50ms);
-    CHECK(removed.done);
-    CHECK(!removed.error);
+    CHECK(removed.done());
+    CHECK(!removed.error());
     CHECK(manager.get_health().generation == 2);
 }
 
@@ -234,16 +224,16 @@ TEST_CASE("another plan is in the way until it is final, and the error names it"
     lock_manager& other = quorum.add_manager();
     const auto refused = [&](outcome& one) {
         quorum.advance(50ms);
-        CHECK(one.error == errc::conflicting_change);
-        INFO(one.why.message);
-        CHECK(contains(one.why.message, "add " + m3 + " is planned on master-0:6379, "));
-        CHECK(contains(one.why.message, "finish it with redlock members add " + m3));
+        CHECK(one.error() == errc::conflicting_change);
+        INFO(one.why().message);
+        CHECK(contains(one.why().message, "add " + m3 + " is planned on master-0:6379, "));
+        CHECK(contains(one.why().message, "finish it with redlock members add " + m3));
     };
     outcome& added = quorum.add(manager, m3);
     REQUIRE(quorum.advance_until_progress("planned on all masters"));
     refused(quorum.remove(other, m0));
     refused(quorum.remove(other, m3)); // it would become a member again
-    added.cancel.emit(cancellation_type::terminal);
+    added.cancel(cancellation_type::terminal);
     refused(quorum.remove(manager, m0));
     quorum.finish(quorum.add(other, m3));
     quorum.finish(quorum.remove(manager, m0));
@@ -255,14 +245,14 @@ TEST_CASE("a manager makes one change at a time, and the same one for all caller
     outcome& first = quorum.add(manager, m3);
     outcome& second = quorum.add(manager, m3);
     outcome& other = quorum.remove(manager, m0);
-    REQUIRE(quorum.advance_until([&] { return other.done; }));
-    CHECK(other.error == errc::conflicting_change);
+    REQUIRE(quorum.advance_until([&] { return other.done(); }));
+    CHECK(other.error() == errc::conflicting_change);
     CHECK(
-        other.why.message
+        other.why().message
         == "add " + m3 + " is in progress in this manager: wait for it or cancel it first");
-    first.cancel.emit(cancellation_type::total);
+    first.cancel(cancellation_type::total);
     quorum.advance(0s);
-    CHECK(first.error == asio::error::operation_aborted);
+    CHECK(first.error() == asio::error::operation_aborted);
     quorum.finish(second);
 }
 
@@ -272,8 +262,8 @@ TEST_CASE("a replacement adds and then removes, and goes on after a cancellation
     outcome& first = quorum.replace(manager, m0, m3);
     REQUIRE(quorum.advance_until([&] { return quorum.is_member(m3); }));
     CHECK(quorum.is_member(m0));
-    CHECK(!first.done);
-    first.cancel.emit(cancellation_type::terminal);
+    CHECK(!first.done());
+    first.cancel(cancellation_type::terminal);
     quorum.advance(1min);
     CHECK(quorum.is_member(m0));
     quorum.finish(quorum.replace(manager, m0, m3));
@@ -295,11 +285,11 @@ TEST_CASE("a dead master is removed before the new one is added, if enough membe
     site_with_spare four;
     four.master(0).kill();
     four.advance(1s);
-    const outcome& refused = four.replace(four.manager(), m0, m3);
+    outcome& refused = four.replace(four.manager(), m0, m3);
     four.advance(50ms);
-    CHECK(refused.error == errc::invalid_argument);
-    CHECK(contains(refused.why.message, "2 members would be left"));
-    CHECK(contains(refused.why.message, "Remove it with a list without the new master"));
+    CHECK(refused.error() == errc::invalid_argument);
+    CHECK(contains(refused.why().message, "2 members would be left"));
+    CHECK(contains(refused.why().message, "Remove it with a list without the new master"));
 }
 
 TEST_CASE("a change ends with its manager") {
@@ -309,7 +299,7 @@ TEST_CASE("a change ends with its manager") {
     quorum.advance(100ms);
     manager.async_close(asio::detached);
     quorum.advance(1s);
-    CHECK(waiting.error == errc::closed);
+    CHECK(waiting.error() == errc::closed);
 }
 
 TEST_CASE("a call right after async_run waits until the members are known") {
