@@ -30,6 +30,7 @@ struct scope_outcome {
             return failure.what();
         }
     }
+    bool done() const { return calls > 0; }
     error_code error() const { return error_of(thrown); }
 };
 
@@ -168,9 +169,8 @@ TEST_CASE("work is cancelled with its scope, and when the lock is lost") {
         begin_scope(q, scope, idle.work(), options);
         q.run_until([&] { return idle.resting && q.keys() == 3; });
         one.cause(q, scope);
-        q.run_until([&] { return scope.calls > 0; });
+        CHECK(q.wait(scope).error() == one.error);
         CHECK(idle.interrupted);
-        CHECK(scope.error() == one.error);
         CHECK(
             (one.what != std::string("flush")
              || scope.text().find("'r': lost: expired, 2 of 3 votes needed: ") == 0));
@@ -194,9 +194,8 @@ TEST_CASE("work that ends well after the loss gets the loss") {
             done = true;
         },
         once(100ms));
-    q.run_until([&] { return scope.calls > 0; });
+    CHECK(q.wait(scope).error() == errc::lost);
     CHECK(done);
-    CHECK(scope.error() == errc::lost);
 }
 
 TEST_CASE("an exception of the work is passed on, and the lock is released") {
@@ -220,8 +219,7 @@ TEST_CASE("an exception of the work is passed on, and the lock is released") {
             scope.thrown = std::move(error);
             CHECK(got == 0);
         });
-        q.run_until([&] { return scope.calls > 0; });
-        REQUIRE(scope.thrown);
+        REQUIRE(q.wait(scope).thrown);
         CHECK_THROWS_AS(std::rethrow_exception(scope.thrown), std::domain_error);
         q.run_until([&] { return q.keys() == 0; });
         CHECK(q.manager->get_metrics().held == 0);
@@ -260,8 +258,7 @@ TEST_CASE(
         co_await asio::post(asio::use_awaitable);
     });
     CHECK_THROWS_AS(q.run_until([&] { return scope.calls > 0; }), std::domain_error);
-    q.run_until([&] { return scope.calls > 0; });
-    CHECK(scope.error() == error_code());
+    CHECK(q.wait(scope).error() == error_code());
 }
 
 TEST_CASE("without the lock the work does not run") {
@@ -276,14 +273,12 @@ TEST_CASE("without the lock the work does not run") {
         co_return;
     };
     async_with_lock(*q.manager, "r", once(), work, with_diagnostics(why, refused.handler()));
-    q.run_until([&] { return refused.calls > 0; });
-    CHECK(refused.error() == errc::contended);
+    CHECK(q.wait(refused).error() == errc::contended);
     CHECK(why.votes.size() == 3);
     begin_scope(q, cancelled, work);
     q.run_until([&] { return q.manager->get_metrics().attempts >= 3; });
     cancelled.signal.emit(asio::cancellation_type::terminal);
-    q.run_until([&] { return cancelled.calls > 0; });
-    CHECK(cancelled.error() == ended_early);
+    CHECK(q.wait(cancelled).error() == ended_early);
     CHECK_FALSE(ran);
     q.run_until([&] { return q.keys() == 2; });
 }
@@ -299,8 +294,7 @@ TEST_CASE("a scope is cancelled after each step of the loop") {
             q.io.run_one_for(1s);
         }
         scope.signal.emit(asio::cancellation_type::terminal);
-        q.run_until([&] { return scope.calls > 0; });
-        CHECK(scope.error() == ended_early);
+        CHECK(q.wait(scope).error() == ended_early);
         CHECK(idle.interrupted == idle.resting);
         q.run_until([&] { return q.keys() == 0; });
     }
@@ -331,7 +325,7 @@ TEST_CASE("a scope is not touched by the one before it") {
         begin_scope(q, before, one, once(200ms));
         q.run_until([&] { return before.calls > 0 || resting.resting; });
         before.signal.emit(asio::cancellation_type::terminal);
-        q.run_until([&] { return before.calls > 0; });
+        q.wait(before);
         rest idle;
         scope_outcome scope;
         async_with_lock(*q.manager, "s", patiently(), idle.work(), scope.handler());
@@ -339,9 +333,8 @@ TEST_CASE("a scope is not touched by the one before it") {
         q.poll();
         CHECK_FALSE(idle.interrupted);
         scope.signal.emit(asio::cancellation_type::terminal);
-        q.run_until([&] { return scope.calls > 0; });
+        CHECK(q.wait(scope).error() == ended_early);
         CHECK(idle.interrupted);
-        CHECK(scope.error() == ended_early);
         taken = {};
     }
 }
@@ -360,8 +353,7 @@ TEST_CASE("scopes have a strand of their own while they work, and give it on") {
     };
     scope_outcome scope;
     begin_scope(q, scope, outer);
-    q.run_until([&] { return scope.calls > 0; });
-    CHECK(scope.error() == error_code());
+    CHECK(q.wait(scope).error() == error_code());
     REQUIRE(strands.size() == 4);
     CHECK(strands[1] != strands[0]);
     CHECK(strands[2] == strands[1]);
