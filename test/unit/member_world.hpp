@@ -155,24 +155,17 @@ public:
         }
         return false;
     }
-    void send_wanted(const std::vector<std::size_t>& silent = {}) {
-        for (std::size_t i = 0; i < masters_.size(); ++i) {
-            if (std::ranges::count(silent, masters_[i]) == 0 && members_.wants_handshake(i)) {
-                send(i);
-            }
-        }
-        read_all();
-    }
-    // What the quorum does when these masters do not reply, and the others do.
+    // What the quorum does when these masters do not reply, and the others do: each is asked once,
+    // and then for as long as that makes progress.
     void settle(const std::vector<std::size_t>& silent = {}) {
-        for (std::size_t i = 0; i < masters_.size(); ++i) {
-            if (std::ranges::count(silent, masters_[i]) == 0) {
-                send(i);
+        for (int round = 0; round <= 40; ++round) {
+            for (std::size_t i = 0; i < masters_.size(); ++i) {
+                const bool replies = std::ranges::count(silent, masters_[i]) == 0;
+                if (replies && (round == 0 || members_.wants_handshake(i))) {
+                    send(i);
+                }
             }
-        }
-        read_all();
-        for (int round = 0; round < 40; ++round) {
-            send_wanted(silent);
+            read_all();
         }
     }
     void wait() {
