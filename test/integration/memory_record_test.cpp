@@ -33,9 +33,11 @@ struct quarantining_site {
     }
 
     // Whether a new client is refused by the masters that forgot, because they forgot.
-    void
-    refuses_a_newcomer(std::size_t forgetful, steady_clock::time_point forgot, const config& how) {
-        client newcomer(io, how);
+    void refuses_a_newcomer(
+        std::size_t forgetful,
+        steady_clock::time_point forgot,
+        const std::optional<config>& how = std::nullopt) {
+        client newcomer(io, how.value_or(settings()));
         newcomer.until_each(has_judged);
         const acquisition_ptr got = newcomer.acquire("r", once_unrenewed(max_ttl));
         INFO(got->explained());
@@ -53,9 +55,6 @@ struct quarantining_site {
         if (!got->error) {
             newcomer.release(got->lock);
         }
-    }
-    void refuses_a_newcomer(std::size_t forgetful, steady_clock::time_point forgot) {
-        refuses_a_newcomer(forgetful, forgot, settings());
     }
 
     asio::io_context io;
