@@ -92,9 +92,7 @@ struct restricted_site {
         return succeeds([](blocking::manager& manager) {
             const auto extended_and_released = [&](const std::shared_ptr<lock>& one) {
                 manager.call([&](auto token) { return one->async_extend(20s, std::move(token)); });
-                return manager.call([&](auto token) {
-                    return one->async_release(std::move(token));
-                }) == release_result::released;
+                return release(manager, *one) == release_result::released;
             };
             const auto one = take_member(manager, "reader", once());
             const auto two = take_member(manager, "reader", once());
@@ -191,10 +189,7 @@ TEST_CASE("several resources, slots and elections need no more than a lock, but 
         }));
     }
     const auto shows_a_pool = [](blocking::manager& manager) {
-        const lock_status found = manager.call([&](auto token) {
-            return manager.async().async_query(redlock::slots("other", 4), std::move(token));
-        });
-        return found.count(lock_state::free) == 4;
+        return query(manager, redlock::slots("other", 4)).count(lock_state::free) == 4;
     };
     CHECK_FALSE(site.succeeds(shows_a_pool));
     site.allow(with(least, {"+mget"}));

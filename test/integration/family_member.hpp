@@ -15,6 +15,15 @@ inline std::string rival_of(const std::string& kind) {
     return kind == "reader" ? "writer" : kind == "writer" ? "reader" : kind;
 }
 
+inline release_result release(blocking::manager& manager, lock& held) {
+    return manager.call([&](auto token) { return held.async_release(std::move(token)); });
+}
+
+inline lock_status query(blocking::manager& manager, const target& what) {
+    return manager.call(
+        [&](auto token) { return manager.async().async_query(what, std::move(token)); });
+}
+
 /// Takes it in a blocking call. It is released, in the background, with the last owner.
 inline std::shared_ptr<lock>
 take_member(blocking::manager& manager, const std::string& kind, acquire_options options) {

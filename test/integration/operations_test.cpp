@@ -66,9 +66,7 @@ TEST_CASE("each primitive is refused to others, extended, released, and its wait
         const metrics now = here.two->async().get_metrics();
         return now.subscriptions > 0 && now.notification_connections == 3;
     }));
-    CHECK(here.one->call([&](auto token) {
-        return held->async_release(std::move(token));
-    }) == release_result::released);
+    CHECK(release(*here.one, *held) == release_result::released);
     std::shared_ptr<lock> next = waiter.get();
     CHECK(next->held());
     next.reset();
@@ -83,10 +81,7 @@ TEST_CASE("a lock is seen by all, passed on by its secret, and its token grows")
     acquire_options options = once();
     options.fencing = speaks == protocol::guarded;
     const std::string chosen(40, 'c');
-    const auto seen = [&] {
-        return here.two->call(
-            [&](auto token) { return theirs.async_query("r", std::move(token)); });
-    };
+    const auto seen = [&] { return query(*here.two, "r"); };
     CHECK(seen().state == lock_state::free);
     lock first = here.one->call(
         [&](auto token) { return mine.async_acquire_as("r", chosen, options, std::move(token)); });
@@ -108,9 +103,7 @@ TEST_CASE("a lock is seen by all, passed on by its secret, and its token grows")
         CHECK(here.masters.total_keys(fence_key_of("r")) > 0);
         CHECK(second.fencing_token() > 1);
     }
-    CHECK(here.two->call([&](auto token) {
-        return second.async_release(std::move(token));
-    }) == release_result::released);
+    CHECK(release(*here.two, second) == release_result::released);
     CHECK(here.clean());
     CHECK(error_of([&] { attach().abandon(); }) == errc::lost);
     CHECK(here.clean()); // nothing is put back
@@ -125,8 +118,7 @@ TEST_CASE("a writer that becomes a reader lets readers in and no writer, in the 
     CHECK(held->secret() == secret);
     const auto beside = take_member(*here.two, "reader", once());
     CHECK(error_of([&] { take_member(*here.two, "writer", once()); }) == errc::contended);
-    const lock_status found = here.two->call(
-        [&](auto token) { return here.two->async().async_query("r", std::move(token)); });
+    const lock_status found = query(*here.two, "r");
     CHECK(found.readers == 2);
     CHECK(to_string(found).starts_with("held by 2 readers"));
     CHECK(here.masters[0].command({"SET", lock_key("r"), "x", "NX", "PX", "1000"}) == "(nil)");
@@ -135,9 +127,7 @@ TEST_CASE("a writer that becomes a reader lets readers in and no writer, in the 
 TEST_CASE("the status of a pool has the state and the owner of each slot") {
     two_clients here(GENERATE(protocol::guarded, protocol::plain));
     const auto held = take_member(*here.one, "slot", once());
-    const lock_status found = here.two->call([&](auto token) {
-        return here.two->async().async_query(redlock::slots("p", 4), std::move(token));
-    });
+    const lock_status found = query(*here.two, redlock::slots("p", 4));
     CHECK(found.count(lock_state::held) == 1);
     CHECK(found.count(lock_state::free) == 3);
     CHECK(found.slots[held->slot()].owner_digest == held->owner_digest());
@@ -165,7 +155,7 @@ TEST_CASE("an observer is notified of a leader, of its resignation, and of a cra
     CHECK(leader == term.owner_digest());
     auto resigned = change_from(leader);
     CHECK(soon([&] { return here.two->async().get_metrics().notification_connections == 3; }));
-    here.one->call([&](auto token) { return term.async_release(std::move(token)); });
+    release(*here.one, term);
     CHECK(resigned.get().state == lock_state::free);
     term = campaign();
     auto crashed = change_from(term.owner_digest());
