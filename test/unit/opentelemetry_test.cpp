@@ -69,6 +69,16 @@ public:
 
     /// The spans that have ended since the last call.
     std::vector<seen> spans() { return exported_->GetSpans(); }
+    /// The same, which must be of these names in this order.
+    std::vector<seen> spans(const std::vector<std::string>& wanted) {
+        std::vector<seen> found = spans();
+        std::vector<std::string> names;
+        for (const seen& one : found) {
+            names.emplace_back(one->GetName());
+        }
+        REQUIRE(names == wanted);
+        return found;
+    }
 
     /// The values of a metric by their attributes, as "name=value,...": a sum, or the count of a
     /// histogram.
@@ -112,15 +122,11 @@ std::string text_of(const sdk::trace::SpanData& span, const std::string& attribu
     return ::opentelemetry::nostd::get<std::string>(found->second);
 }
 
-std::vector<std::string> names_of(const std::vector<observed_quorum::seen>& spans) {
-    std::vector<std::string> out;
-    for (const auto& one : spans) {
-        out.emplace_back(one->GetName());
-    }
-    return out;
+std::ptrdiff_t events_of(const sdk::trace::SpanData& span, std::string_view name) {
+    return std::ranges::count_if(
+        span.GetEvents(), [&](const auto& one) { return one.GetName() == name; });
 }
 
-using names = std::vector<std::string>;
 using values = std::map<std::string, std::int64_t>;
 using ::opentelemetry::trace::StatusCode;
 
@@ -130,10 +136,8 @@ TEST_CASE("a lock is one trace: its acquire, the hold, and the operations in it"
     it.quorum->advance(5s);
     CHECK(it.metric("redlock.lock.count") == values{{std::string(), 1}});
     it.release(held);
-    const auto spans = it.spans();
-    REQUIRE(
-        names_of(spans)
-        == names{"redlock.acquire", "redlock.renew", "redlock.release", "redlock.hold"});
+    const auto spans =
+        it.spans({"redlock.acquire", "redlock.renew", "redlock.release", "redlock.hold"});
     const sdk::trace::SpanData& acquire = *spans[0];
     const sdk::trace::SpanData& hold = *spans[3];
     CHECK(!acquire.GetParentSpanId().IsValid());
@@ -175,10 +179,8 @@ TEST_CASE("the parent of an operation is the caller's span, but not that of a re
     lock held = it.acquire().second;
     it.quorum->advance(5s);
     it.release(held);
-    const auto spans = it.spans();
-    REQUIRE(
-        names_of(spans)
-        == names{"redlock.acquire", "redlock.renew", "redlock.release", "redlock.hold"});
+    const auto spans =
+        it.spans({"redlock.acquire", "redlock.renew", "redlock.release", "redlock.hold"});
     CHECK(spans[0]->GetParentSpanId() == caller_id);
     CHECK(spans[1]->GetParentSpanId() == spans[3]->GetSpanId());
     CHECK(spans[2]->GetParentSpanId() == caller_id);
@@ -203,10 +205,8 @@ TEST_CASE("a coroutine names the span of an operation, and no other one sees it"
         std::rethrow_exception(*ended);
     }
     CHECK(!::opentelemetry::trace::Tracer::GetCurrentSpan()->GetContext().IsValid());
-    const auto spans = it.spans();
-    REQUIRE(
-        names_of(spans)
-        == names{"redlock.acquire", "redlock.extend", "redlock.release", "redlock.hold"});
+    const auto spans =
+        it.spans({"redlock.acquire", "redlock.extend", "redlock.release", "redlock.hold"});
     CHECK(spans[0]->GetParentSpanId() == job->GetContext().span_id());
     CHECK(spans[1]->GetParentSpanId() == job->GetContext().span_id());
     CHECK(spans[2]->GetParentSpanId() == spans[3]->GetSpanId());
@@ -216,8 +216,7 @@ TEST_CASE("a failed operation is an error with a type and the votes against it")
     observed_quorum it;
     it.quorum->occupy("r", 1min);
     CHECK(it.acquire({.wait = wait_for::none()}).first == errc::contended);
-    const auto spans = it.spans();
-    REQUIRE(names_of(spans) == names{"redlock.acquire"});
+    const auto spans = it.spans({"redlock.acquire"});
     CHECK(spans[0]->GetStatus() == StatusCode::kError);
     CHECK(std::string(spans[0]->GetDescription()).find("contended") != std::string::npos);
     CHECK(text_of(*spans[0], "error.type") == "contended");
@@ -248,15 +247,8 @@ TEST_CASE("a lost lock is an error of its hold, and an abandoned one ends withou
     REQUIRE(holds.size() == 2);
     CHECK(holds.at("lost")->GetStatus() == StatusCode::kError);
     CHECK(text_of(*holds.at("lost"), "error.type") == "owned_by_other");
-    const auto& events = holds.at("lost")->GetEvents();
-    CHECK(
-        std::ranges::count_if(
-            events, [](const auto& one) { return one.GetName() == "redlock.held_long"; })
-        == 1);
-    CHECK(
-        std::ranges::count_if(
-            events, [](const auto& one) { return one.GetName() == "redlock.vote"; })
-        == 3);
+    CHECK(events_of(*holds.at("lost"), "redlock.held_long") == 1);
+    CHECK(events_of(*holds.at("lost"), "redlock.vote") == 3);
     CHECK(holds.at("abandoned")->GetStatus() == StatusCode::kUnset);
     CHECK(it.metric("redlock.lock.count") == values{{std::string(), 0}});
 }
