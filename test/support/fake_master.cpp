@@ -1,7 +1,5 @@
 #include "fake_master.hpp"
 
-#include "run.hpp"
-
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 
@@ -9,6 +7,7 @@
 #include <deque>
 #include <future>
 #include <sstream>
+#include <stdexcept>
 
 namespace redlock::test {
 
@@ -212,7 +211,7 @@ void fake_master::wait_for_command(const std::string& words, std::size_t times) 
         for (const received_command& command : commands_) {
             text += " " + command.args.front();
         }
-        throw time_limit_error(text);
+        throw std::runtime_error(text);
     }
 }
 

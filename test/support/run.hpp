@@ -17,25 +17,19 @@
 
 namespace redlock::test {
 
-class time_limit_error : public std::runtime_error {
-public:
-    using std::runtime_error::runtime_error;
-};
+inline constexpr std::chrono::seconds time_limit(30);
 
 // Runs a coroutine (an awaitable, or a function object that returns one; what it returns in turn is
 // ignored) on the context until it ends, whatever other work there is. Rethrows its exception.
-// Throws time_limit_error after the limit; the coroutine is then left to the context.
+// Throws std::runtime_error after the limit; the coroutine is then left to the context.
 template <class Awaitable>
-void run(
-    boost::asio::io_context& io,
-    Awaitable coroutine,
-    std::chrono::seconds limit = std::chrono::seconds(30)) {
+void run(boost::asio::io_context& io, Awaitable coroutine) {
     struct outcome {
         bool ended = false;
         std::exception_ptr error;
     };
     const auto result = std::make_shared<outcome>();
-    const auto deadline = std::chrono::steady_clock::now() + limit;
+    const auto deadline = std::chrono::steady_clock::now() + time_limit;
     boost::asio::co_spawn(io, std::move(coroutine), [result](std::exception_ptr error, auto&&...) {
         result->ended = true;
         result->error = std::move(error);
@@ -43,7 +37,7 @@ void run(
     io.restart();
     while (!result->ended) {
         if (io.run_one_until(deadline) == 0) {
-            throw time_limit_error("time limit: the coroutine has not ended");
+            throw std::runtime_error("time limit: the coroutine has not ended");
         }
     }
     if (result->error) {
@@ -54,18 +48,15 @@ void run(
 // Runs the context until the predicate holds. It is asked after every handler, and now and then
 // besides, since what it looks at may be changed by another thread.
 template <class Predicate>
-void run_until(
-    boost::asio::io_context& io,
-    Predicate predicate,
-    std::chrono::seconds limit = std::chrono::seconds(30)) {
+void run_until(boost::asio::io_context& io, Predicate predicate) {
     constexpr std::chrono::milliseconds glance_interval(10);
     const auto guard = boost::asio::make_work_guard(io);
-    const auto deadline = std::chrono::steady_clock::now() + limit;
+    const auto deadline = std::chrono::steady_clock::now() + time_limit;
     io.restart();
     while (!predicate()) {
         const auto now = std::chrono::steady_clock::now();
         if (now >= deadline) {
-            throw time_limit_error("time limit: the condition has not come true");
+            throw std::runtime_error("time limit: the condition has not come true");
         }
         io.run_one_until(std::min(deadline, now + glance_interval));
     }
