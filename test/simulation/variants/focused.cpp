@@ -16,7 +16,7 @@ struct scene {
     std::int64_t ttl_ms = 200;
 };
 
-void begin(plan& what, const scene& wanted) {
+scene begin(plan& what, const scene& wanted) {
     plan made;
     made.seed = what.seed;
     made.profile = what.profile;
@@ -31,6 +31,7 @@ void begin(plan& what, const scene& wanted) {
     made.offset_bound_ms = wanted.speaks == speech::plain ? 0 : 4;
     made.air.delay_max = 500 * us;
     what = made;
+    return wanted;
 }
 
 op simple(const scene& wanted) {
@@ -75,8 +76,7 @@ struct three_masters {
 // long as clients wait for a reply; no connection breaks by itself, as a lease that long may
 // rightly block the lock when a command arrives after its removal was confirmed.
 void long_leases(draft& what) {
-    const scene wanted{.clients = 2 + what.below(2), .ttl_ms = 60'000};
-    begin(what, wanted);
+    const scene wanted = begin(what, {.clients = 2 + what.below(2), .ttl_ms = 60'000});
     what.health_check_ms = 2000;
     what.air.late_percent = 100;
     what.air.late_max = 300 * ms;
@@ -108,8 +108,7 @@ void cut_off(plan& what, int client, int master, nanos from, nanos until) {
 // ahead of the others when the first client asks `a` and `b`; its raise of `b` is late, and the
 // other client, which asks `b` and `c`, comes to the same number.
 void leaps(draft& what) {
-    const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 150};
-    begin(what, wanted);
+    const scene wanted = begin(what, {.speaks = speech::guarded, .clients = 3, .ttl_ms = 150});
     what.kept = false;
     what.unique = true;
     what.faults_end = 500 * ms;
@@ -149,8 +148,8 @@ void leaps(draft& what) {
 // from before it forgot. `a` votes for the holder throughout, `b` is the one that forgets, and `c`
 // votes for the holder first, and for the other client as soon as the holder's key is gone.
 void heal(draft& what) {
-    const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = what.between(180, 260)};
-    begin(what, wanted);
+    const scene wanted =
+        begin(what, {.speaks = speech::guarded, .clients = 2, .ttl_ms = what.between(180, 260)});
     what.ordered = true;
     what.master_timeout_ms = 60;
     const auto [b, c, a] = three_masters(what);
@@ -177,8 +176,7 @@ void heal(draft& what) {
 }
 
 void uncertified(draft& what) {
-    const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 400};
-    begin(what, wanted);
+    const scene wanted = begin(what, {.speaks = speech::guarded, .clients = 2, .ttl_ms = 400});
     what.master_timeout_ms = 300;
     const auto [a, b, c] = three_masters(what);
     const auto lock = [&](std::int64_t ttl_ms, nanos asked) {
@@ -219,8 +217,7 @@ void uncertified_reader(draft& what) {
 // The acquire reaches `b` only after the lease, which was extended on `a` alone. By
 // then another owner has had the lock from `b` and `c`, and a third client attaches with the token.
 void strays(draft& what) {
-    const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 300};
-    begin(what, wanted);
+    const scene wanted = begin(what, {.speaks = speech::guarded, .clients = 3, .ttl_ms = 300});
     const auto [a, b, c] = three_masters(what);
     const nanos asked = what.between(40, 60) * ms;
     const std::int64_t short_ms = what.between(90, 120);
@@ -255,8 +252,7 @@ void strays(draft& what) {
 // it. `a` loses its data after it was extended, and before it reports its fencing counter. A third
 // client waits.
 void interrupted_attaches(draft& what) {
-    const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 300};
-    begin(what, wanted);
+    const scene wanted = begin(what, {.speaks = speech::guarded, .clients = 3, .ttl_ms = 300});
     const auto [a, b, c] = three_masters(what);
     const nanos asked = what.between(40, 60) * ms;
     op first = holding(wanted, asked, what.between(5, 20) * ms);
@@ -276,8 +272,7 @@ void interrupted_attaches(draft& what) {
 // `max_ttl` is lowered while an owner has a longer lease, from `a` and `b`. Then `a` loses its
 // data, and another client asks for a short lease until it has one.
 void lowered_limits(draft& what) {
-    const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 400};
-    begin(what, wanted);
+    const scene wanted = begin(what, {.speaks = speech::guarded, .clients = 3, .ttl_ms = 400});
     what.members = what.founded = true;
     const auto [a, b, c] = three_masters(what);
     const nanos asked = what.between(20, 40) * ms;
@@ -301,8 +296,7 @@ void lowered_limits(draft& what) {
 // than a lease. `b` votes with `a`, whose clock is ahead, loses its data, and later votes with `c`,
 // whose counter is missing.
 void first_counters(draft& what) {
-    const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 40};
-    begin(what, wanted);
+    const scene wanted = begin(what, {.speaks = speech::guarded, .clients = 2, .ttl_ms = 40});
     what.ordered = true;
     what.offset_bound_ms = 1'000;
     what.faults_end = 4 * sec;
@@ -326,8 +320,7 @@ void first_counters(draft& what) {
 // Two handoffs in a row. The reply of `c` to the raise of the first comes while that of the second
 // is awaited, which only `a` receives. Another client, without `a`, is the next owner.
 void late_raises(draft& what) {
-    const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 120};
-    begin(what, wanted);
+    const scene wanted = begin(what, {.speaks = speech::guarded, .clients = 2, .ttl_ms = 120});
     what.ordered = true;
     const auto [a, b, c] = three_masters(what);
     const nanos taken = what.between(40, 60) * ms;
@@ -358,8 +351,7 @@ void late_raises(draft& what) {
 // reports its grant. Only `a` receives the extension: the others are free when the short ttl is
 // over.
 void late_grants(draft& what) {
-    const scene wanted{.clients = 3, .ttl_ms = what.between(100, 200)};
-    begin(what, wanted);
+    const scene wanted = begin(what, {.clients = 3, .ttl_ms = what.between(100, 200)});
     const auto [a, b, c] = three_masters(what);
     const nanos ttl = wanted.ttl_ms * ms;
     const nanos taken = what.between(40, 60) * ms;
@@ -392,8 +384,7 @@ void late_grants(draft& what) {
 // All clients are paused while their masters begin to evict keys, and evict the lock of the first.
 // The second one asks for that lock when it goes on: with its INFO, and before the reply to that.
 void unnoticed_evictions(draft& what) {
-    const scene wanted{.speaks = speech::guarded, .ttl_ms = 900};
-    begin(what, wanted);
+    const scene wanted = begin(what, {.speaks = speech::guarded, .ttl_ms = 900});
     op first = kept(wanted, 30 * ms);
     first.fences = what.percent(50);
     ops_of(what, 0) = {first};
