@@ -58,7 +58,7 @@ std::string shown(std::string_view text, std::size_t longest = 64) {
                                   : std::string(text.substr(0, longest)) + "...";
 }
 
-[[noreturn]] void refuse(std::string_view url, const std::string& why) {
+[[noreturn]] void refuse(std::string_view url, std::string_view why) {
     constexpr std::size_t longest = 255;
     throw std::invalid_argument(
         fmt::format("redlock: master '{}': {}", shown(without_secrets(url), longest), why));
@@ -145,9 +145,13 @@ int number_of(std::string_view url, const char* what, std::string_view text, int
 
 endpoint endpoint::parse(std::string_view url) {
     endpoint out;
-    if (url.find("://") != url.rfind("://")) { // in a password it is %3A%2F%2F
-        refuse(url, "two URLs in one; list each master by itself");
-    }
+    const auto refuse_if = [url](bool wrong, std::string_view why) {
+        if (wrong) {
+            refuse(url, why);
+        }
+    };
+    // In a password it is %3A%2F%2F.
+    refuse_if(url.find("://") != url.rfind("://"), "two URLs in one; list each master by itself");
     const auto parsed = urls::parse_uri({url.data(), url.size()});
     if (!parsed || !parsed->has_authority()) {
         // Without the value, which may be part of a password.
@@ -156,13 +160,13 @@ endpoint endpoint::parse(std::string_view url) {
             has_invalid_name(url)
                 ? "the name has a character that is not allowed; write 1 to 64 letters, digits, "
                   "'-', '_' and '.'"
-            : has_at_after_host(url) ? std::string(at_after_host)
+            : has_at_after_host(url) ? at_after_host
             : has_forbidden_character(url)
                 ? "a space, a letter with an accent or the like; write it percent-encoded (a space "
                   "is %20)"
-            : has_many_colons(address_of(url)) ? std::string(many_colons)
+            : has_many_colons(address_of(url)) ? many_colons
             : has_bad_port(address_of(url))
-                ? std::string(bad_port)
+                ? bad_port
                 : "not a URL; expected redis://host:6379/0, rediss://host:6379/0 or "
                   "unix:///path?db=0");
     }
@@ -173,26 +177,20 @@ endpoint endpoint::parse(std::string_view url) {
     if (!is_unix && !out.tls && scheme != "redis") {
         refuse(url, fmt::format("scheme '{}' is not redis, rediss or unix", shown(scheme)));
     }
-    if (view.has_fragment()) {
-        refuse(url, "a fragment ('#...') has no meaning here; write '#' in a password as %23");
-    }
-    if (has_at_after_host(url)) {
-        refuse(url, std::string(at_after_host));
-    }
+    refuse_if(
+        view.has_fragment(),
+        "a fragment ('#...') has no meaning here; write '#' in a password as %23");
+    refuse_if(has_at_after_host(url), at_after_host);
     const std::string_view address = address_of(url);
-    if (has_many_colons(address)) {
-        refuse(url, std::string(many_colons));
-    }
+    refuse_if(has_many_colons(address), many_colons);
     // Some versions of Boost.URL stop at a bad port.
-    if (has_bad_port(address) || view.encoded_authority().size() != authority_of(url).size()) {
-        refuse(url, std::string(bad_port));
-    }
+    const bool stopped = view.encoded_authority().size() != authority_of(url).size();
+    refuse_if(stopped || has_bad_port(address), bad_port);
     if (view.has_password()) {
         out.username = view.user();
         out.password = view.password();
-        if (out.username.find('\0') != std::string::npos) {
-            refuse(url, "the user has a NUL character (%00)");
-        }
+        refuse_if(
+            out.username.find('\0') != std::string::npos, "the user has a NUL character (%00)");
     } else if (view.has_userinfo()) {
         refuse(url, "a user without a password; write user:password or :password before the '@'");
     }
@@ -200,14 +198,11 @@ endpoint endpoint::parse(std::string_view url) {
     bool has_database = false;
     for (const auto& param : view.params()) {
         if (param.key == "name") {
-            if (param.value.empty() || !out.name.empty()) {
-                refuse(url, param.value.empty() ? "the name is empty" : "more than one name");
-            }
+            refuse_if(param.value.empty(), "the name is empty");
+            refuse_if(!out.name.empty(), "more than one name");
             out.name = param.value;
         } else if (is_unix && param.key == "db") {
-            if (std::exchange(has_database, true)) {
-                refuse(url, "more than one database");
-            }
+            refuse_if(std::exchange(has_database, true), "more than one database");
             out.database = number_of(url, "database", std::string(param.value), 0);
         } else {
             refuse(
@@ -221,26 +216,23 @@ endpoint endpoint::parse(std::string_view url) {
     }
     if (is_unix) {
         out.path = view.path();
-        if (!view.encoded_host().empty() || view.has_port()) {
-            refuse(url, "a Unix socket has no host; write three slashes: unix:///path");
-        }
-        if (out.path.size() < 2) {
-            refuse(url, "the path of the socket is missing");
-        }
-        if (out.path.find('\0') != std::string::npos) { // the system would read a part of it
-            refuse(url, "the path of the socket has a NUL character (%00)");
-        }
+        refuse_if(
+            !view.encoded_host().empty() || view.has_port(),
+            "a Unix socket has no host; write three slashes: unix:///path");
+        refuse_if(out.path.size() < 2, "the path of the socket is missing");
+        // The system would read a part of it.
+        refuse_if(
+            out.path.find('\0') != std::string::npos,
+            "the path of the socket has a NUL character (%00)");
         return out;
     }
     out.host = view.host_type() == urls::host_type::ipv6 ? std::string(view.host_address())
                                                          : std::string(view.host());
-    if (out.host.empty()) {
-        refuse(url, "the host is missing");
-    }
-    if (view.host_type() == urls::host_type::name
-        && out.host.find_first_not_of(name_letters) != std::string::npos) {
-        refuse(url, "the host has a character that is not allowed in names");
-    }
+    refuse_if(out.host.empty(), "the host is missing");
+    refuse_if(
+        view.host_type() == urls::host_type::name
+            && out.host.find_first_not_of(name_letters) != std::string::npos,
+        "the host has a character that is not allowed in names");
     if (view.has_port()) {
         const std::string_view digits(view.port().data(), view.port().size());
         out.port = static_cast<std::uint16_t>(number_of(url, "port", digits, 1));
