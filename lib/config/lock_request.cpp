@@ -275,20 +275,15 @@ validation check_resource(std::string_view resource) {
 }
 
 validation check_secret(std::string_view secret) {
-    constexpr std::int64_t digits = 40;
-    const auto size = static_cast<std::int64_t>(secret.size());
-    if (size != digits) {
-        constexpr const char* rule = "all of them hexadecimal digits in lower case";
-        return invalid_value{"secret", size, "characters", digits, digits, rule};
-    }
-    const auto other = std::ranges::count_if(secret, [](char c) {
+    constexpr std::size_t digits = 40;
+    constexpr const char* rule = "all of them hexadecimal digits in lower case";
+    constexpr const char* unit = "characters that are not hexadecimal digits in lower case";
+    const auto others = std::ranges::count_if(secret, [](char c) {
         return std::string_view("0123456789abcdef").find(c) == std::string_view::npos;
     });
-    if (other == 0) {
-        return {};
-    }
-    constexpr const char* unit = "characters that are not hexadecimal digits in lower case";
-    return invalid_value{"secret", std::int64_t{other}, unit, std::int64_t{0}, std::int64_t{0}, {}};
+    return first_error(
+        {outside("secret", secret.size(), "characters", digits, digits, rule),
+         outside("secret", others, unit, 0, 0)});
 }
 
 } // namespace detail
