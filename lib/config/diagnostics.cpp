@@ -118,17 +118,15 @@ std::string to_string(const lock_status& it) {
                : found.owner_digest.empty() ? ""
                                             : " by " + found.owner_digest;
     };
-    const auto slots = [&] {
-        return it.slots.empty()
-                   ? ""
-                   : fmt::format(
-                       ", {} of {} slots held", it.count(lock_state::held), it.slots.size());
-    };
+    const std::string slots =
+        it.slots.empty()
+            ? ""
+            : fmt::format(", {} of {} slots held", it.count(lock_state::held), it.slots.size());
     return fmt::format(
         "{}{}{}{}: {}",
         to_string(it.state),
         by(it),
-        slots(),
+        slots,
         it.time_left ? fmt::format(", {} ms left", it.time_left->count()) : "",
         listed(it.masters, [&](const master_vote& one) {
             return fmt::format(
@@ -175,9 +173,7 @@ std::string message_of(const error_code& error, const diagnostics& it) {
         return "cancelled";
     }
     const auto count = [&](vote what) {
-        return std::count_if(it.votes.begin(), it.votes.end(), [what](const master_vote& one) {
-            return one.vote == what;
-        });
+        return static_cast<std::size_t>(std::ranges::count(it.votes, what, &master_vote::vote));
     };
     if (error == errc::contended && count(vote::held) == 0) {
         return "contended: this process holds it";
@@ -190,7 +186,7 @@ std::string message_of(const error_code& error, const diagnostics& it) {
     }
     // Other owners of locks are `held`.
     if (const auto others = count(vote::owned_by_other);
-        error == errc::no_quorum && others != 0 && static_cast<std::size_t>(others) >= it.quorum) {
+        error == errc::no_quorum && others != 0 && others >= it.quorum) {
         return fmt::format(
             "no quorum: {} of {} masters have a key that is not a lock", others, it.votes.size());
     }
@@ -200,8 +196,7 @@ std::string message_of(const error_code& error, const diagnostics& it) {
         const auto pending = count(vote::pending);
         return pending == 0
                    ? fmt::format("no quorum: {} of {} masters could vote", voted, it.votes.size())
-                         + of_quarantine(it, static_cast<std::size_t>(voted))
-                         + of_start(it, static_cast<std::size_t>(voted))
+                         + of_quarantine(it, voted) + of_start(it, voted)
                    : fmt::format(
                        "no quorum: {} of {} masters voted, {} pending",
                        voted,
