@@ -200,6 +200,8 @@ private:
 /// A strand that a handler of its executor enters without a detour: Asio's takes 800 instructions
 /// more. It tracks no work.
 class strand_executor {
+    using blocking_t = boost::asio::execution::blocking_t;
+
 public:
     strand_executor() noexcept = default; // of no strand
     explicit strand_executor(std::shared_ptr<strand_queue> queue, bool never = false) noexcept
@@ -212,24 +214,15 @@ public:
     boost::asio::execution_context& query(boost::asio::execution::context_t) const {
         return boost::asio::query(queue_->io(), boost::asio::execution::context);
     }
-    boost::asio::execution::blocking_t query(boost::asio::execution::blocking_t) const noexcept {
-        return never_
-                   ? boost::asio::execution::blocking_t(boost::asio::execution::blocking_t::never)
-                   : boost::asio::execution::blocking_t(
-                       boost::asio::execution::blocking_t::possibly);
+    blocking_t query(blocking_t) const noexcept {
+        return never_ ? blocking_t(blocking_t::never) : blocking_t(blocking_t::possibly);
     }
-    strand_executor require(boost::asio::execution::blocking_t::never_t) const {
-        return strand_executor(queue_, true);
-    }
-    strand_executor require(boost::asio::execution::blocking_t::possibly_t) const {
-        return strand_executor(queue_);
-    }
+    strand_executor require(blocking_t::never_t) const { return strand_executor(queue_, true); }
+    strand_executor require(blocking_t::possibly_t) const { return strand_executor(queue_); }
     template <typename F>
     void execute(F&& f) const {
         if (never_) {
-            queue_->add(
-                std::forward<F>(f),
-                boost::asio::require(queue_->io(), boost::asio::execution::blocking_t::never));
+            queue_->add(std::forward<F>(f), boost::asio::require(queue_->io(), blocking_t::never));
         } else if (queue_->runs_here()) {
             std::decay_t<F>(std::forward<F>(f))();
         } else {
