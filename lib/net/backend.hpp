@@ -6,6 +6,8 @@
 
 #include <redlock/clock.hpp>
 
+#include <boost/core/noncopyable.hpp>
+
 #include <cstddef>
 #include <span>
 #include <string>
@@ -13,7 +15,7 @@
 namespace redlock::net {
 
 /// Called with the owner's guard held; reports via `socket_callbacks`, never from inside a call.
-class backend {
+class backend : boost::noncopyable {
 public:
     virtual ~backend() = default;
 
@@ -37,11 +39,6 @@ public:
     virtual void sleep() noexcept = 0;
     /// Returns unpredictable bytes.
     virtual void random(std::span<unsigned char> out) = 0;
-
-protected:
-    backend() = default;
-    backend(const backend&) = default;
-    backend& operator=(const backend&) = default;
 };
 
 } // namespace redlock::net

@@ -28,8 +28,6 @@ public:
     class section {
     public:
         explicit section(socket_callbacks& owner) : owner_(owner), lock_(owner.guard) {}
-        section(const section&) = delete;
-        section& operator=(const section&) = delete;
         ~section() {
             if (owner_.reports.empty()) {
                 return;

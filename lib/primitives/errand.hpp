@@ -67,7 +67,6 @@ private:
 
         explicit handler(operation_errand& of) noexcept : of_(&of) {}
         handler(handler&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
-        handler& operator=(handler&&) = delete;
         ~handler() {
             if (of_ != nullptr && of_->begun_) {
                 of_->over_.raise();

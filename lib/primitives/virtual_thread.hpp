@@ -4,17 +4,16 @@
 
 #include <redlock/version.hpp>
 
+#include <boost/core/noncopyable.hpp>
+
 #include <chrono>
 #include <functional>
 #include <optional>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-class virtual_thread {
+class virtual_thread : boost::noncopyable {
 public:
-    virtual_thread() = default;
-    virtual_thread(const virtual_thread&) = delete;
-    virtual_thread& operator=(const virtual_thread&) = delete;
     virtual ~virtual_thread() = default;
 
     /// Whether a handler is running.
