@@ -232,8 +232,13 @@ void manager_impl::query_ended(
         {.id = ended.observed, .kind = operation_kind::query, .resource = *ended.resource},
         error,
         [&](diagnostics& out) {
-            out = found != nullptr ? votes_of(*found, engine().majority()) : diagnostics();
+            out = {};
             out.resource = *ended.resource;
+            if (found != nullptr) {
+                out.message = to_string(found->state);
+                out.quorum = engine().majority();
+                out.votes = found->masters;
+            }
         });
 }
 

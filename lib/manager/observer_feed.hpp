@@ -9,7 +9,6 @@
 #include <redlock/observer.hpp>
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -23,15 +22,6 @@
 #include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
-
-/// Converts the result of a query to votes for the observer.
-inline diagnostics votes_of(const lock_status& status, std::size_t quorum) {
-    diagnostics out;
-    out.message = to_string(status.state);
-    out.quorum = quorum;
-    out.votes = status.masters;
-    return out;
-}
 
 class observer_feed {
 public:
