@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -73,11 +74,7 @@ public:
 
     /// Returns the sum of all counts.
     std::uint64_t total() const noexcept {
-        std::uint64_t sum = 0;
-        for (const std::uint64_t one : counts_) {
-            sum += one;
-        }
-        return sum;
+        return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
     }
 
 private:
