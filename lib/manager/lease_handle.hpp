@@ -135,7 +135,6 @@ public:
 
     /// Null if there are none.
     particulars* more() noexcept { return more_.get(); }
-    const particulars* more() const noexcept { return more_.get(); }
     particulars& need_more() {
         if (!more_) {
             more_ = std::make_unique<particulars>();
