@@ -21,6 +21,8 @@ namespace {
 
 using detail::exported;
 
+using labels = std::vector<std::pair<std::string_view, std::string_view>>;
+
 // Writes the samples of one family that belong to one manager.
 class writer {
 public:
@@ -28,44 +30,32 @@ public:
     writer(std::string& out, std::string_view family, std::string_view quorum)
         : out_(out),
           family_(family),
-          quorum_(label("quorum", quorum)) {}
+          quorum_(escaped(quorum)) {}
 
-    static std::string label(std::string_view name, std::string_view value) {
-        return fmt::format("{}=\"{}\"", name, escaped(value));
+    template <typename Value>
+    void sample(Value value, const labels& of = {}, std::string_view suffix = {}) {
+        const auto out = std::back_inserter(out_);
+        fmt::format_to(out, "{}{}{{quorum=\"{}\"", family_, suffix, quorum_);
+        for (const auto& [name, text] : of) {
+            fmt::format_to(out, ",{}=\"{}\"", name, escaped(text));
+        }
+        fmt::format_to(out, "}} {}\n", number_of(value));
     }
 
-    // Labels are in their final form, separated by commas.
-    template <typename Number>
-    void sample(Number value, std::string_view labels = {}, std::string_view suffix = {}) {
-        fmt::format_to(
-            std::back_inserter(out_),
-            "{}{}{{{}{}{}}} {}\n",
-            family_,
-            suffix,
-            quorum_,
-            labels.empty() ? "" : ",",
-            labels,
-            +value); // of a bool 0 or 1
-    }
-    template <typename Number, typename Period>
-    void sample(
-        std::chrono::duration<Number, Period> time,
-        std::string_view labels = {},
-        std::string_view suffix = {}) {
-        sample(seconds(time), labels, suffix);
-    }
-
-    void sample(const histogram& times, const std::string& labels = {}) {
-        const std::string before = labels.empty() ? "" : labels + ",";
+    void sample(const histogram& times, const labels& of = {}) {
+        labels bucket = of;
+        std::string_view& bound = bucket.emplace_back("le", "").second;
         std::uint64_t sum = 0;
         for (std::size_t i = 0; i < histogram::bounds.size(); ++i) {
             sum += times.counts()[i];
-            const double bound = seconds(histogram::bounds[i]);
-            sample(sum, fmt::format("{}le=\"{}\"", before, bound), "_bucket");
+            const std::string text = fmt::format("{}", number_of(histogram::bounds[i]));
+            bound = text;
+            sample(sum, bucket, "_bucket");
         }
-        sample(times.count(), before + "le=\"+Inf\"", "_bucket");
-        sample(times.sum(), labels, "_sum");
-        sample(times.count(), labels, "_count");
+        bound = "+Inf";
+        sample(times.count(), bucket, "_bucket");
+        sample(times.sum(), of, "_sum");
+        sample(times.count(), of, "_count");
     }
 
 private:
@@ -88,7 +78,12 @@ private:
         }
         return out;
     }
-    static double seconds(std::chrono::nanoseconds time) {
+    template <typename Number>
+    static auto number_of(Number value) {
+        return +value; // of a bool 0 or 1
+    }
+    template <typename Number, typename Period>
+    static double number_of(std::chrono::duration<Number, Period> time) {
         return std::chrono::duration<double>(time).count();
     }
 
@@ -104,10 +99,6 @@ struct family {
     std::string_view type = name.ends_with("_total") ? "counter" : "gauge";
 };
 
-std::string master_label(std::string_view endpoint) {
-    return writer::label("master", endpoint);
-}
-
 // The value of a member of the metrics, the health or the settings; of each master, if it is one of
 // a master.
 template <auto Member>
@@ -121,39 +112,40 @@ void value(writer& out, const exported& from) {
         out.sample(from.settings.*Member);
     } else {
         for (const master_metrics& one : from.counted.masters) {
-            out.sample(one.*Member, master_label(one.endpoint));
+            out.sample(one.*Member, {{"master", one.endpoint}});
         }
     }
 }
 
 void acquires(writer& out, const exported& from) {
-    out.sample(from.counted.acquired, "outcome=\"acquired\"");
+    out.sample(from.counted.acquired, {{"outcome", "acquired"}});
     for (const errc error :
          {errc::contended, errc::no_quorum, errc::validity_exhausted, errc::wait_timed_out}) {
-        out.sample(from.counted.failed[error], writer::label("outcome", to_string(error)));
+        out.sample(from.counted.failed[error], {{"outcome", to_string(error)}});
     }
-    out.sample(from.counted.cancelled, "outcome=\"cancelled\"");
+    out.sample(from.counted.cancelled, {{"outcome", "cancelled"}});
 }
 
 void renewals(writer& out, const exported& from) {
-    out.sample(from.counted.renewed, "outcome=\"renewed\"");
-    out.sample(from.counted.renewals_failed, "outcome=\"failed\"");
+    out.sample(from.counted.renewed, {{"outcome", "renewed"}});
+    out.sample(from.counted.renewals_failed, {{"outcome", "failed"}});
 }
 
 void losses(writer& out, const exported& from) {
     for (std::size_t i = 0; i <= static_cast<std::size_t>(loss_reason::stalled); ++i) {
         const auto reason = static_cast<loss_reason>(i);
         if (reason != loss_reason::none) {
-            out.sample(from.counted.lost[reason], writer::label("reason", to_string(reason)));
+            out.sample(from.counted.lost[reason], {{"reason", to_string(reason)}});
         }
     }
 }
 
 void releases(writer& out, const exported& from) {
     using enum release_result;
-    out.sample(from.counted.released[released], "result=\"released\"");
-    out.sample(from.counted.released[expired] + from.counted.released[stolen], "result=\"late\"");
-    out.sample(from.counted.released[uncertain], "result=\"uncertain\"");
+    out.sample(from.counted.released[released], {{"result", "released"}});
+    out.sample(
+        from.counted.released[expired] + from.counted.released[stolen], {{"result", "late"}});
+    out.sample(from.counted.released[uncertain], {{"result", "uncertain"}});
 }
 
 void votes(writer& out, const exported& from) {
@@ -168,12 +160,11 @@ void votes(writer& out, const exported& from) {
             for (std::size_t i = 0; i <= static_cast<std::size_t>(vote::duplicate); ++i) {
                 const auto kind = static_cast<vote>(i);
                 if (kind != vote::pending) { // not a vote yet
-                    const std::string labels = fmt::format(
-                        "{},operation=\"{}\",vote=\"{}\"",
-                        master_label(one.endpoint),
-                        operation,
-                        to_string(kind));
-                    out.sample((one.*member)[kind], labels);
+                    out.sample(
+                        (one.*member)[kind],
+                        {{"master", one.endpoint},
+                         {"operation", operation},
+                         {"vote", to_string(kind)}});
                 }
             }
         }
@@ -191,8 +182,8 @@ void members(writer& out, const exported& from) {
 void config_info(writer& out, const exported& from) {
     out.sample(
         1,
-        writer::label("key_prefix", from.settings.key_prefix) + ","
-            + writer::label("protocol", to_string(from.settings.protocol)));
+        {{"key_prefix", from.settings.key_prefix},
+         {"protocol", to_string(from.settings.protocol)}});
 }
 
 void quarantine_off(writer& out, const exported& from) {
@@ -204,9 +195,7 @@ void states(writer& out, const exported& from) {
     for (const master_health& one : from.now.masters) {
         for (std::size_t i = 0; i <= static_cast<std::size_t>(master_state::ineligible); ++i) {
             const auto state = static_cast<master_state>(i);
-            out.sample(
-                one.state == state ? 1 : 0,
-                master_label(one.endpoint) + "," + writer::label("state", to_string(state)));
+            out.sample(one.state == state, {{"master", one.endpoint}, {"state", to_string(state)}});
         }
     }
 }
@@ -214,7 +203,7 @@ void states(writer& out, const exported& from) {
 void quarantines(writer& out, const exported& from) {
     for (const master_health& one : from.now.masters) {
         const auto left = one.quarantine_left.value_or(std::chrono::milliseconds(0));
-        out.sample(left, master_label(one.endpoint));
+        out.sample(left, {{"master", one.endpoint}});
     }
 }
 
@@ -223,9 +212,10 @@ void infos(writer& out, const exported& from) {
         if (!one.version.empty()) {
             out.sample(
                 1,
-                master_label(one.endpoint) + "," + writer::label("version", one.version) + ","
-                    + writer::label("run_id", one.run_id) + ","
-                    + writer::label("compare_and_delete", one.compare_and_delete));
+                {{"master", one.endpoint},
+                 {"version", one.version},
+                 {"run_id", one.run_id},
+                 {"compare_and_delete", one.compare_and_delete}});
         }
     }
 }
