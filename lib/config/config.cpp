@@ -172,15 +172,12 @@ void throw_exception_from_error(const invalid_value& it, const boost::source_loc
 }
 
 validation check(const config& config) {
-    const double factor = config.clock_drift_factor;
     return first_error(
         {check_masters(config.masters),
          beyond("protocol", config.protocol, protocol::plain),
          beyond("log.level", config.log.level, log_level::off),
          check_times(config),
-         factor >= 0 && factor <= 0.5
-             ? validation()
-             : invalid_value{"clock_drift_factor", factor, {}, 0.0, 0.5, {}},
+         outside("clock_drift_factor", config.clock_drift_factor, 0, 0.5),
          outside("key_prefix", config.key_prefix.size(), "bytes", 0, 256),
          check_client(config)});
 }

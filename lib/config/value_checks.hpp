@@ -5,7 +5,6 @@
 #include "invalid_value.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
@@ -16,18 +15,19 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-inline validation outside(
+template <typename Value>
+validation outside(
     std::string_view field,
-    std::chrono::milliseconds value,
-    std::chrono::milliseconds low,
-    std::chrono::milliseconds high) {
+    Value value,
+    std::type_identity_t<Value> low,
+    std::type_identity_t<Value> high) {
     if (value >= low && value <= high) {
         return {};
     }
     return invalid_value{std::string(field), value, {}, low, high, {}};
 }
 
-/// The same for a number or, with a unit, a size.
+/// The same for an integer or, with a unit, a size.
 template <std::integral Number>
 validation outside(
     std::string_view field,
