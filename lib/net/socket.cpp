@@ -159,11 +159,7 @@ std::size_t socket::write(std::string& bytes) {
         return 0;
     }
     std::size_t written = 0;
-    bool direct = true;
-#if REDLOCK_HAS_TLS
-    direct = !channel_->secure;
-#endif
-    if (direct) {
+    if (!where_.tls) {
         // A socket nearly always takes a few KiB at once: no detour via the reactor.
         error_code error;
         written = write_now(bytes, error);
