@@ -105,14 +105,13 @@ public:
         locked_work work,
         asio::any_completion_handler<void(std::exception_ptr)> done)
         : manager_(manager),
-          io_(manager.get_executor()),
           name_(std::move(name)),
           term_(term),
           work_(std::move(work)),
-          done_(std::move(done), asio::any_completion_executor(io_)) {}
+          done_(std::move(done), manager.get_executor()) {}
 
     void start() {
-        cancel_with(done_, detail::strand_executor::make(io_));
+        cancel_with(done_, detail::strand_executor::make(manager_.get_executor()));
         lead();
     }
 
@@ -161,11 +160,10 @@ private:
             thrown = std::make_exception_ptr(
                 boost::system::system_error(asio::error::operation_aborted));
         }
-        std::move(done_)(io_, std::move(thrown));
+        std::move(done_)(manager_.get_executor(), std::move(thrown));
     }
 
     const detail::shared_manager manager_;
-    const asio::any_io_executor io_;
     const std::string name_;
     const acquire_options term_;
     const locked_work work_;
