@@ -114,8 +114,8 @@ public:
     /// Terminal and partial: closes the manager as `async_close` does, then completes.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_run(CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code), &lock_manager::start_run>(
-            get_executor(), std::forward<CompletionToken>(token), impl_);
+        return begin<void(error_code), &lock_manager::start_run>(
+            std::forward<CompletionToken>(token));
     }
 
     /// Waits until a majority of the masters is admitted, so that an acquisition can succeed.
@@ -128,8 +128,8 @@ public:
     /// Terminal, partial and total: ends the wait with `operation_aborted`, without side effects.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_ready(CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code), &lock_manager::start_ready>(
-            get_executor(), std::forward<CompletionToken>(token), impl_);
+        return begin<void(error_code), &lock_manager::start_ready>(
+            std::forward<CompletionToken>(token));
     }
 
     /// Acquires the lock on a resource, the locks on several resources as one `lock`, or free slots
@@ -191,10 +191,8 @@ public:
     /// was granted before the cancellation, the operation completes with the lock.
     template <typename CompletionToken = default_token>
     auto async_acquire(target wanted, acquire_options options = {}, CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code, lock), &lock_manager::start_acquire>(
-            get_executor(),
+        return begin<void(error_code, lock), &lock_manager::start_acquire>(
             std::forward<CompletionToken>(token),
-            impl_,
             detail::lock_request{.wanted = std::move(wanted), .options = options});
     }
     /// Overload that uses the default options.
@@ -227,10 +225,8 @@ public:
         std::string secret,
         acquire_options options = {},
         CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code, lock), &lock_manager::start_acquire>(
-            get_executor(),
+        return begin<void(error_code, lock), &lock_manager::start_acquire>(
             std::forward<CompletionToken>(token),
-            impl_,
             detail::lock_request{
                 .wanted = std::move(resource),
                 .options = options,
@@ -300,10 +296,8 @@ public:
         std::string secret,
         acquire_options options = {},
         CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code, lock), &lock_manager::start_acquire>(
-            get_executor(),
+        return begin<void(error_code, lock), &lock_manager::start_acquire>(
             std::forward<CompletionToken>(token),
-            impl_,
             detail::lock_request{
                 .wanted = std::move(resource),
                 .options = options,
@@ -338,8 +332,8 @@ public:
     /// Yes: the replies, as in `lock_status::masters`.
     template <typename CompletionToken = default_token>
     auto async_query(target asked, CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code, lock_status), &lock_manager::start_query>(
-            get_executor(), std::forward<CompletionToken>(token), impl_, std::move(asked));
+        return begin<void(error_code, lock_status), &lock_manager::start_query>(
+            std::forward<CompletionToken>(token), std::move(asked));
     }
 
     /// Adds a master to the quorum while locks are taken (guarded protocol only).
@@ -375,12 +369,8 @@ public:
     /// The message; no votes.
     template <typename CompletionToken = default_token>
     auto async_add_member(std::string name, CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code), &lock_manager::start_change>(
-            get_executor(),
-            std::forward<CompletionToken>(token),
-            impl_,
-            std::move(name),
-            std::nullopt);
+        return begin<void(error_code), &lock_manager::start_change>(
+            std::forward<CompletionToken>(token), std::move(name), std::nullopt);
     }
 
     /// Removes a master from the quorum while locks are taken. The removed master need not reply;
@@ -391,12 +381,8 @@ public:
     /// Otherwise the same as `async_add_member`.
     template <typename CompletionToken = default_token>
     auto async_remove_member(std::string name, CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code), &lock_manager::start_change>(
-            get_executor(),
-            std::forward<CompletionToken>(token),
-            impl_,
-            std::nullopt,
-            std::move(name));
+        return begin<void(error_code), &lock_manager::start_change>(
+            std::forward<CompletionToken>(token), std::nullopt, std::move(name));
     }
 
     /// Adds one master to the quorum and then removes another. If the old master does not reply
@@ -410,12 +396,8 @@ public:
     template <typename CompletionToken = default_token>
     auto
     async_replace_member(std::string old_name, std::string new_name, CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code), &lock_manager::start_change>(
-            get_executor(),
-            std::forward<CompletionToken>(token),
-            impl_,
-            std::move(new_name),
-            std::move(old_name));
+        return begin<void(error_code), &lock_manager::start_change>(
+            std::forward<CompletionToken>(token), std::move(new_name), std::move(old_name));
     }
 
     /// Shuts down gracefully.
@@ -436,8 +418,8 @@ public:
     /// Terminal and partial: ends the wait with `operation_aborted`. The shutdown continues.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_close(CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code), &lock_manager::start_close>(
-            get_executor(), std::forward<CompletionToken>(token), impl_);
+        return begin<void(error_code), &lock_manager::start_close>(
+            std::forward<CompletionToken>(token));
     }
 
     /// Returns the current counters.
@@ -455,6 +437,15 @@ private:
     using handler = boost::asio::any_completion_handler<void(error_code, Results...)>;
     using impl_ptr = std::shared_ptr<detail::manager_impl>;
     using sink = detail::diagnostics_sink;
+
+    template <typename Signature, auto start, typename CompletionToken, typename... Arguments>
+    auto begin(CompletionToken&& token, Arguments&&... arguments) {
+        return detail::initiate<Signature, start>(
+            get_executor(),
+            std::forward<CompletionToken>(token),
+            impl_,
+            std::forward<Arguments>(arguments)...);
+    }
 
     explicit lock_manager(impl_ptr impl) noexcept;
     // Not for callers: the copy does not close the manager.
