@@ -161,16 +161,4 @@ void engine_driver::socket_written(std::size_t link, std::size_t bytes) {
     });
 }
 
-void engine_driver::open(std::size_t link) {
-    backend_->open(link);
-}
-
-void engine_driver::close(std::size_t link) {
-    engine_.closed_down() ? backend_->finish(link) : backend_->close(link);
-}
-
-void engine_driver::random(std::span<unsigned char> out) {
-    backend_->random(out);
-}
-
 }}} // namespace redlock::REDLOCK_ABI::detail

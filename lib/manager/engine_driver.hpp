@@ -140,9 +140,11 @@ protected:
     /// itself needs `time_came`.
     virtual time_point turn_ended() = 0;
     // core::engine_callbacks
-    void open(std::size_t link) override;
-    void close(std::size_t link) override;
-    void random(std::span<unsigned char> out) override;
+    void open(std::size_t link) override { backend_->open(link); }
+    void close(std::size_t link) override {
+        engine_.closed_down() ? backend_->finish(link) : backend_->close(link);
+    }
+    void random(std::span<unsigned char> out) override { backend_->random(out); }
 
     /// No more turns: the engine has closed.
     void sleep() noexcept { backend_->sleep(); }
