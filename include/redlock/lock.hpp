@@ -237,16 +237,15 @@ private:
     friend class detail::loss_listener;
     explicit lock(std::shared_ptr<detail::lease_handle> handle) noexcept;
 
-    template <typename Signature>
-    using handler = boost::asio::any_completion_handler<Signature>;
+    template <typename... Results>
+    using handler = boost::asio::any_completion_handler<void(error_code, Results...)>;
     using handle_ptr = std::shared_ptr<detail::lease_handle>;
     using sink = detail::diagnostics_sink;
 
-    static void start_extend(
-        handle_ptr, std::chrono::milliseconds, sink, handler<void(error_code, extend_result)>);
-    static void start_downgrade(handle_ptr, sink, handler<void(error_code)>);
-    static void start_release(handle_ptr, sink, handler<void(error_code, release_result)>);
-    static void start_wait_lost(handle_ptr, sink, handler<void(error_code, loss_reason)>);
+    static void start_extend(handle_ptr, std::chrono::milliseconds, sink, handler<extend_result>);
+    static void start_downgrade(handle_ptr, sink, handler<>);
+    static void start_release(handle_ptr, sink, handler<release_result>);
+    static void start_wait_lost(handle_ptr, sink, handler<loss_reason>);
 
     handle_ptr handle_;
 };

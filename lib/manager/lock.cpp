@@ -150,14 +150,11 @@ void extend(
 } // namespace
 
 void lock::start_extend(
-    handle_ptr handle,
-    std::chrono::milliseconds ttl,
-    sink votes,
-    handler<void(error_code, extend_result)> done) {
+    handle_ptr handle, std::chrono::milliseconds ttl, sink votes, handler<extend_result> done) {
     extend(std::move(handle), ttl, votes, std::move(done));
 }
 
-void lock::start_downgrade(handle_ptr handle, sink votes, handler<void(error_code)> done) {
+void lock::start_downgrade(handle_ptr handle, sink votes, handler<> done) {
     extend(
         std::move(handle),
         std::nullopt,
@@ -167,8 +164,7 @@ void lock::start_downgrade(handle_ptr handle, sink votes, handler<void(error_cod
         }));
 }
 
-void lock::start_release(
-    handle_ptr handle, sink votes, handler<void(error_code, release_result)> done) {
+void lock::start_release(handle_ptr handle, sink votes, handler<release_result> done) {
     if (const auto manager = handle->manager()) {
         manager->release(std::move(handle), votes.on({}), std::move(done));
         return;
@@ -177,8 +173,7 @@ void lock::start_release(
     end_alone(*handle, std::move(done), {}, handle->result.value_or(release_result::uncertain));
 }
 
-void lock::start_wait_lost(
-    handle_ptr handle, sink votes, handler<void(error_code, loss_reason)> done) {
+void lock::start_wait_lost(handle_ptr handle, sink votes, handler<loss_reason> done) {
     if (const auto manager = handle->manager()) {
         manager->wait_lost(std::move(handle), votes.on({}), std::move(done));
         return;
