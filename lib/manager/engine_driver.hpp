@@ -30,8 +30,8 @@ inline const error_code aborted = boost::asio::error::operation_aborted;
 /// The base of the manager, which is the engine's host for everything but sockets and logs.
 class engine_driver : public net::socket_callbacks, protected core::engine_callbacks {
 public:
-    template <typename... Arguments>
-    using handler = boost::asio::any_completion_handler<void(Arguments...)>;
+    template <typename... Results>
+    using handler = boost::asio::any_completion_handler<void(error_code, Results...)>;
     /// Called once, with the manager as the owner.
     using backend_maker = std::function<std::unique_ptr<net::backend>(net::socket_callbacks&)>;
 

@@ -25,7 +25,7 @@ void held_leases::extend(
     lease_ptr lease,
     std::optional<std::chrono::milliseconds> ttl,
     diagnostics_sink sink,
-    handler<error_code, extend_result> done) {
+    handler<extend_result> done) {
     const auto fail = [&](const error_code& error) {
         complete(io(), std::move(done), error, extend_result::extended);
     };
@@ -84,8 +84,7 @@ void held_leases::cancel_extension(lease_handle& lease, std::uint64_t id) {
     }
 }
 
-void held_leases::release(
-    lease_ptr lease, diagnostics* out, handler<error_code, release_result> done) {
+void held_leases::release(lease_ptr lease, diagnostics* out, handler<release_result> done) {
     lease->end_once();
     completion<error_code, release_result> waiting(std::move(done), io());
     const section lock(*this);
@@ -145,8 +144,7 @@ void held_leases::let_go(lease_handle& lease, bool release) {
     }
 }
 
-void held_leases::wait_lost(
-    lease_ptr lease, diagnostics* out, handler<error_code, loss_reason> done) {
+void held_leases::wait_lost(lease_ptr lease, diagnostics* out, handler<loss_reason> done) {
     const section lock(*this);
     switch (lease->stage) {
     case lease_handle::phase::held:

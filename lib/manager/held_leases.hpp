@@ -31,9 +31,9 @@ public:
         lease_ptr lease,
         std::optional<std::chrono::milliseconds> ttl,
         diagnostics_sink sink,
-        handler<error_code, extend_result> done);
-    void release(lease_ptr lease, diagnostics* out, handler<error_code, release_result> done);
-    void wait_lost(lease_ptr lease, diagnostics* out, handler<error_code, loss_reason> done);
+        handler<extend_result> done);
+    void release(lease_ptr lease, diagnostics* out, handler<release_result> done);
+    void wait_lost(lease_ptr lease, diagnostics* out, handler<loss_reason> done);
     void listen(lease_handle& lease, const std::shared_ptr<loss_listener>& to);
     /// The last handle was destroyed: the lease is released, or it expires with its ttl.
     void drop(lease_ptr lease, bool release);

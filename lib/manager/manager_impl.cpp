@@ -9,7 +9,7 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 // --- Start and close ----------------------------------------------------------------------------
 
-void manager_impl::run(handler<error_code> done) {
+void manager_impl::run(handler<> done) {
     const section lock(*this);
     if (engine().closing() || engine().running()) {
         if (!engine().closing() && logs(log_level::error)) {
@@ -32,7 +32,7 @@ void manager_impl::run(handler<error_code> done) {
     dispatch([this](time_point now) { engine().start(now); });
 }
 
-void manager_impl::ready(handler<error_code> done) {
+void manager_impl::ready(handler<> done) {
     const section lock(*this);
     if (!engine().running()) {
         complete(io(), std::move(done), why_not_running());
@@ -42,7 +42,7 @@ void manager_impl::ready(handler<error_code> done) {
     schedule_flush();
 }
 
-void manager_impl::close(handler<error_code> done) {
+void manager_impl::close(handler<> done) {
     const section lock(*this);
     if (engine().closed_down()) {
         complete(io(), std::move(done), error_code());
@@ -93,8 +93,7 @@ metrics manager_impl::get_metrics() const {
 
 // --- Acquires -----------------------------------------------------------------------------------
 
-void manager_impl::acquire(
-    lock_request&& given, diagnostics_sink sink, handler<error_code, lock> done) {
+void manager_impl::acquire(lock_request&& given, diagnostics_sink sink, handler<lock> done) {
     const section lock(*this);
     checked_request wanted(std::move(given));
     if (const validation valid = wanted.check(configuration(), longest_ttl()); !valid) {
@@ -195,8 +194,7 @@ void manager_impl::contention(std::string_view key, std::size_t waiting) {
 
 // --- Queries ------------------------------------------------------------------------------------
 
-void manager_impl::query(
-    const target& asked, diagnostics_sink sink, handler<error_code, lock_status> done) {
+void manager_impl::query(const target& asked, diagnostics_sink sink, handler<lock_status> done) {
     const section lock(*this);
     const auto& what = target_access::what(asked);
     const auto* const pool = std::get_if<free_slots>(&what);
@@ -272,7 +270,7 @@ lock_watch::~lock_watch() {
     }
 }
 
-bool lock_watch::query(manager_impl::handler<error_code, lock_status> done) {
+bool lock_watch::query(manager_impl::handler<lock_status> done) {
     const auto impl = manager_.lock();
     if (impl) {
         {
@@ -284,7 +282,7 @@ bool lock_watch::query(manager_impl::handler<error_code, lock_status> done) {
     return impl != nullptr;
 }
 
-bool lock_watch::wait(std::chrono::milliseconds pause, manager_impl::handler<error_code> done) {
+bool lock_watch::wait(std::chrono::milliseconds pause, manager_impl::handler<> done) {
     const auto impl = manager_.lock();
     if (!impl) {
         return false;

@@ -25,19 +25,18 @@ public:
 
     /// \name From any thread
     /// \{
-    void run(handler<error_code> done);
-    void ready(handler<error_code> done);
-    void close(handler<error_code> done);
+    void run(handler<> done);
+    void ready(handler<> done);
+    void close(handler<> done);
     /// The same as `close`, without a waiting handler.
     void shut_down() {
         const section lock(*this);
         begin_close();
     }
-    void acquire(lock_request&& given, diagnostics_sink sink, handler<error_code, lock> done);
-    void query(const target& asked, diagnostics_sink sink, handler<error_code, lock_status> done);
+    void acquire(lock_request&& given, diagnostics_sink sink, handler<lock> done);
+    void query(const target& asked, diagnostics_sink sink, handler<lock_status> done);
     /// `patient`: waits for another change that is planned, instead of an error.
-    void change_members(
-        member_changes&& wanted, bool patient, diagnostics* why, handler<error_code> done);
+    void change_members(member_changes&& wanted, bool patient, diagnostics* why, handler<> done);
     /// As `engine::found`.
     void found(bool unused) {
         const section lock(*this);

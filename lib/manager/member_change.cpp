@@ -234,7 +234,7 @@ void found_quorum(const lock_manager& manager, bool unused) {
 // --- The calls that wait ------------------------------------------------------------------------
 
 void manager_impl::change_members(
-    member_changes&& wanted, bool patient, diagnostics* why, handler<error_code> done) {
+    member_changes&& wanted, bool patient, diagnostics* why, handler<> done) {
     const section lock(*this);
     if (why != nullptr) {
         *why = {};
