@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 namespace detail {

@@ -14,7 +14,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <variant>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
