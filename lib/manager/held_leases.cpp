@@ -118,9 +118,7 @@ void held_leases::let_go(lease_handle& lease, bool release) {
         lease.stage = lease_handle::phase::released;
         if (lease_handle::particulars* const more = lease.more()) {
             more->watching.complete_all(io(), errc::released, loss_reason::none);
-            if (more->observed_renewal != 0) {
-                end_renewal(lease, errc::released, diagnostics());
-            }
+            end_renewal(lease, errc::released, diagnostics());
         }
     }
     if (held && release && observer_) {

@@ -35,9 +35,7 @@ void held_leases::lease_lost(const core::claim& claim, loss_reason reason) {
     explain_votes(loss, claim, errc::lost, claim.asked_at(), 0);
     loss.message = "lost: " + std::string(to_string(reason));
     more.loss = std::move(votes);
-    if (more.observed_renewal != 0) {
-        end_renewal(lease, lease.why_not_held(), loss);
-    }
+    end_renewal(lease, lease.why_not_held(), loss);
     observer_.report(&observer::lost, lease.seen(), reason, loss);
     if (auto listener = more.listener.lock()) {
         loss_listener& one = *listener;
@@ -80,8 +78,9 @@ void held_leases::renewed(const core::claim& claim, std::optional<errc> error) {
 
 void held_leases::end_renewal(
     lease_handle& lease, const error_code& error, const diagnostics& votes) {
-    const std::uint64_t id = std::exchange(lease.need_more().observed_renewal, 0);
-    observer_.report(&observer::ended, lease.ended(id, operation_kind::renew), error, votes);
+    if (const auto id = std::exchange(lease.need_more().observed_renewal, 0); id != 0) {
+        observer_.report(&observer::ended, lease.ended(id, operation_kind::renew), error, votes);
+    }
 }
 
 void held_leases::extended(const core::claim& claim, std::optional<errc> error) {
