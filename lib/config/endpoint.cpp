@@ -97,9 +97,6 @@ bool has_forbidden_character(std::string_view url) {
     return std::ranges::any_of(url, [](unsigned char each) { return each <= ' ' || each >= 0x7f; });
 }
 
-constexpr std::string_view at_after_host = "an '@' too many, or after the host; in a user or "
-                                           "password write '/' as %2F, '?' as %3F, '@' as %40";
-
 std::string_view authority_of(std::string_view url) {
     const std::string_view rest = without_scheme(url);
     return rest.substr(0, rest.find_first_of("/?"));
@@ -119,14 +116,9 @@ bool has_bad_port(std::string_view address) {
            && port.find_first_not_of("0123456789") != std::string_view::npos;
 }
 
-constexpr std::string_view bad_port = "the address is malformed; expected host:port";
-
 bool has_many_colons(std::string_view address) {
     return address.rfind(']') == std::string_view::npos && address.find(':') != address.rfind(':');
 }
-
-constexpr std::string_view many_colons =
-    "more than one ':' in the address; write an IPv6 address as [address]:port";
 
 // A database or a port.
 int number_of(std::string_view url, const char* what, std::string_view text, int least) {
@@ -153,39 +145,38 @@ endpoint endpoint::parse(std::string_view url) {
     // In a password it is %3A%2F%2F.
     refuse_if(url.find("://") != url.rfind("://"), "two URLs in one; list each master by itself");
     const auto parsed = urls::parse_uri({url.data(), url.size()});
-    if (!parsed || !parsed->has_authority()) {
-        // Without the value, which may be part of a password.
-        refuse(
-            url,
-            has_invalid_name(url)
-                ? "the name has a character that is not allowed; write 1 to 64 letters, digits, "
-                  "'-', '_' and '.'"
-            : has_at_after_host(url) ? at_after_host
-            : has_forbidden_character(url)
-                ? "a space, a letter with an accent or the like; write it percent-encoded (a space "
-                  "is %20)"
-            : has_many_colons(address_of(url)) ? many_colons
-            : has_bad_port(address_of(url))
-                ? bad_port
-                : "not a URL; expected redis://host:6379/0, rediss://host:6379/0 or "
-                  "unix:///path?db=0");
-    }
-    const urls::url_view& view = *parsed;
+    const bool is_url = parsed && parsed->has_authority();
+    const urls::url_view view = is_url ? *parsed : urls::url_view();
     const std::string_view scheme(view.scheme().data(), view.scheme().size());
     const bool is_unix = scheme == "unix";
     out.tls = scheme == "rediss";
-    if (!is_unix && !out.tls && scheme != "redis") {
+    if (is_url && !is_unix && !out.tls && scheme != "redis") {
         refuse(url, fmt::format("scheme '{}' is not redis, rediss or unix", shown(scheme)));
     }
     refuse_if(
         view.has_fragment(),
         "a fragment ('#...') has no meaning here; write '#' in a password as %23");
-    refuse_if(has_at_after_host(url), at_after_host);
+    refuse_if(
+        !is_url && has_invalid_name(url), // without the value, which may be part of a password
+        "the name has a character that is not allowed; write 1 to 64 letters, digits, '-', '_' and "
+        "'.'");
+    refuse_if(
+        has_at_after_host(url),
+        "an '@' too many, or after the host; in a user or password write '/' as %2F, '?' as %3F, "
+        "'@' as %40");
+    refuse_if(
+        !is_url && has_forbidden_character(url),
+        "a space, a letter with an accent or the like; write it percent-encoded (a space is %20)");
     const std::string_view address = address_of(url);
-    refuse_if(has_many_colons(address), many_colons);
+    refuse_if(
+        has_many_colons(address),
+        "more than one ':' in the address; write an IPv6 address as [address]:port");
     // Some versions of Boost.URL stop at a bad port.
-    const bool stopped = view.encoded_authority().size() != authority_of(url).size();
-    refuse_if(stopped || has_bad_port(address), bad_port);
+    const bool stopped = is_url && view.encoded_authority().size() != authority_of(url).size();
+    refuse_if(stopped || has_bad_port(address), "the address is malformed; expected host:port");
+    refuse_if(
+        !is_url,
+        "not a URL; expected redis://host:6379/0, rediss://host:6379/0 or unix:///path?db=0");
     if (view.has_password()) {
         out.username = view.user();
         out.password = view.password();
