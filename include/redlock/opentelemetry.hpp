@@ -158,18 +158,17 @@ private:
         }
     }
     void lost(const held_lock& lock, loss_reason reason, const diagnostics& votes) override {
-        end_hold(lock, "lost", [&](::opentelemetry::trace::Span& span) {
+        if (const auto hold = holds_.find(lock.id); hold != holds_.end()) {
             const std::string type(to_string(reason));
-            fail(span, type, "lost: " + type);
-            add(span, votes, operation_kind::renew);
-        });
+            fail(*hold->second.span, type, "lost: " + type);
+            add(*hold->second.span, votes, operation_kind::renew);
+        }
+        end_hold(lock, "lost");
     }
     void released(const held_lock& lock, release_result result) override {
-        end_hold(lock, to_string(result), [](const ::opentelemetry::trace::Span&) {});
+        end_hold(lock, to_string(result));
     }
-    void abandoned(const held_lock& lock) override {
-        end_hold(lock, "abandoned", [](const ::opentelemetry::trace::Span&) {});
-    }
+    void abandoned(const held_lock& lock) override { end_hold(lock, "abandoned"); }
     void held_long(const held_lock& lock, std::chrono::nanoseconds) override {
         if (const auto hold = holds_.find(lock.id); hold != holds_.end()) {
             hold->second.span->AddEvent("redlock.held_long");
@@ -210,15 +209,13 @@ private:
         }
     }
 
-    template <typename Finish>
-    void end_hold(const held_lock& lock, std::string_view how, const Finish& finish) {
+    void end_hold(const held_lock& lock, std::string_view how) {
         const auto found = holds_.extract(lock.id);
         if (found.empty()) {
             return;
         }
         const running& mine = found.mapped();
         mine.span->SetAttribute("redlock.hold.end", as_text(how));
-        finish(*mine.span);
         mine.span->End();
         held_->Add(-1);
         const attributes counted{{"redlock.hold.end", as_text(how)}};
