@@ -65,13 +65,9 @@ private:
     void removed(const core::claim& claim, release_result result) override;
 
     lease_handle& of(const core::claim& claim) const noexcept { return *leases_[claim.self.index]; }
-    /// As `explain`, of an operation that was sent at `since`.
-    void explain_votes(
-        diagnostics& out,
-        const core::claim& claim,
-        const error_code& error,
-        time_point since,
-        unsigned attempts = 1) const;
+    /// As `explain`, of the latest extension.
+    void
+    explain_extension(diagnostics& out, const core::claim& claim, const error_code& error) const;
     /// Ends a held lease, with or without a release.
     void let_go(lease_handle& lease, bool release);
     void cancel_extension(lease_handle& lease, std::uint64_t id);

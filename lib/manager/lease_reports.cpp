@@ -15,13 +15,10 @@ error_code result_of(std::optional<errc> error) {
 
 } // namespace
 
-void held_leases::explain_votes(
-    diagnostics& out,
-    const core::claim& claim,
-    const error_code& error,
-    time_point since,
-    unsigned attempts) const {
-    explain(out, of(claim).resource(), error, attempts, now() - since, claim.votes);
+void held_leases::explain_extension(
+    diagnostics& out, const core::claim& claim, const error_code& error) const {
+    const auto elapsed = now() - claim.extension_sent();
+    explain(out, of(claim).resource(), error, 1, elapsed, claim.votes);
 }
 
 void held_leases::lease_lost(const core::claim& claim, loss_reason reason) {
@@ -32,7 +29,7 @@ void held_leases::lease_lost(const core::claim& claim, loss_reason reason) {
     lease_handle::particulars& more = lease.need_more();
     auto votes = std::make_unique<diagnostics>();
     diagnostics& loss = *votes;
-    explain_votes(loss, claim, errc::lost, claim.asked_at(), 0);
+    explain(loss, lease.resource(), errc::lost, 0, now() - claim.asked_at(), claim.votes);
     loss.message = "lost: " + std::string(to_string(reason));
     more.loss = std::move(votes);
     end_renewal(lease, lease.why_not_held(), loss);
@@ -71,7 +68,7 @@ void held_leases::renewed(const core::claim& claim, std::optional<errc> error) {
         && lease.more()->observed_renewal != 0) { // else an earlier holder's
         diagnostics votes;
         const error_code result = result_of(error);
-        explain_votes(votes, claim, result, claim.extension_sent());
+        explain_extension(votes, claim, result);
         end_renewal(lease, result, votes);
     }
 }
@@ -93,9 +90,7 @@ void held_leases::extended(const core::claim& claim, std::optional<errc> error) 
             oldest.sink.on(result),
             lease.ended(oldest.observed, operation_kind::extend),
             result,
-            [&](diagnostics& votes) {
-                explain_votes(votes, claim, result, claim.extension_sent());
-            });
+            [&](diagnostics& votes) { explain_extension(votes, claim, result); });
         (*std::move(oldest.done))(
             io(),
             result,
