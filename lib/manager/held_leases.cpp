@@ -144,26 +144,17 @@ void held_leases::let_go(lease_handle& lease, bool release) {
 
 void held_leases::wait_lost(lease_ptr lease, diagnostics* out, handler<loss_reason> done) {
     const section lock(*this);
-    switch (lease->stage) {
-    case lease_handle::phase::held:
-        add_to(
-            lease->need_more().watching,
-            lease,
-            without_effects,
-            out,
-            {std::move(done), io()},
-            loss_reason::none);
-        break;
-    case lease_handle::phase::released:
-        complete(io(), std::move(done), errc::released, loss_reason::none);
-        break;
-    case lease_handle::phase::lost:
-        if (out != nullptr) {
-            *out = *lease->need_more().loss;
-        }
-        complete(io(), std::move(done), error_code(), lease->reason);
-        break;
+    if (lease->stage == lease_handle::phase::held) {
+        auto& watching = lease->need_more().watching;
+        add_to(watching, lease, without_effects, out, {std::move(done), io()}, loss_reason::none);
+        return;
     }
+    const bool lost = lease->stage == lease_handle::phase::lost; // else it was released
+    if (lost && out != nullptr) {
+        *out = *lease->need_more().loss;
+    }
+    const error_code error = lost ? error_code() : errc::released;
+    complete(io(), std::move(done), error, lease->reason);
 }
 
 void held_leases::listen(lease_handle& lease, const std::shared_ptr<loss_listener>& to) {
