@@ -7,9 +7,6 @@
 #include <redlock/with_lock.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
-#include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/awaitable.hpp>
 #include <boost/asio/deferred.hpp>
 
 #include <chrono>

@@ -8,7 +8,6 @@
 #include <redlock/lock_manager.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
-#include <boost/asio/async_result.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/io_context.hpp>
 

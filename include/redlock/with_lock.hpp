@@ -6,8 +6,6 @@
 #include <redlock/lock_manager.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
-#include <boost/asio/associator.hpp>
-#include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/deferred.hpp>
 
