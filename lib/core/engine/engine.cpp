@@ -67,8 +67,6 @@ void engine::finish_closing(time_point now) {
         return;
     }
     life_ = life::closed;
-    close_by_ = forever;
-    limits_.clear_due();
     end_finished(forever);
     masters_.stop("the manager was closed", now);
     claims_.for_each([&](claim& ended) {
@@ -120,7 +118,9 @@ void engine::end_of_event(time_point now) {
 }
 
 time_point engine::next_due() const noexcept {
-    return std::min({timers_.next(), masters_.next_due(), limits_.due(), close_by_});
+    return closed_down()
+               ? forever
+               : std::min({timers_.next(), masters_.next_due(), limits_.due(), close_by_});
 }
 
 void engine::time_passed(time_point now) {

@@ -28,12 +28,10 @@ void masters::start(time_point now) {
 }
 
 void masters::stop(std::string_view why, time_point now) {
-    judge_steps_at_ = forever;
     for (master& one : all_) {
         one.link->stop(why, now);
         one.pushes->stop(why);
     }
-    refresh_due();
 }
 
 void masters::opened(std::size_t link, time_point now) {
