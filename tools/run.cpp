@@ -25,6 +25,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -37,6 +38,9 @@ std::int64_t wall_time_of(redlock::time_point at) {
     const auto then = now + (at - redlock::clock::now());
     return std::chrono::duration_cast<milliseconds>(then).count();
 }
+
+// How long a command tries again that would skip its turn, if no other client holds the lock.
+constexpr std::chrono::seconds split_max{3};
 
 class run {
 public:
@@ -94,15 +98,13 @@ private:
         redlock::diagnostics why;
         try {
             if (session_->signal() == 0) {
-                take(why);
+                take_or_skip(why);
             }
         } catch (const boost::system::system_error& error) {
             const bool told = patient->told_causes();
             patient.reset(); // its line ends
             if (session_->signal() == 0) {
-                if (options_.lock.skip_if_held && held_by_another(error.code(), why)
-                    && (options_.slots > 0
-                        || !is_of_others(*session_, options_.lock.resource, why))) {
+                if (skips_) {
                     say(fmt::format("'{}' is held, skipped", printable(options_.lock.resource)));
                     return 0;
                 }
@@ -119,6 +121,28 @@ private:
         }
         begun_ = redlock::clock::now();
         return -1;
+    }
+
+    // Throws what the library throws. If several clients try at once, each may get some of the
+    // votes and none a majority. If all of them skipped their turn, nobody would do the job.
+    void take_or_skip(redlock::diagnostics& why) {
+        const auto end = redlock::clock::now() + split_max;
+        for (milliseconds pause{50};; pause = std::min(2 * pause, milliseconds(1'000))) {
+            try {
+                take(why);
+                return;
+            } catch (const boost::system::system_error& error) {
+                if (!options_.lock.skip_if_held || !held_by_another(error.code(), why)) {
+                    throw;
+                }
+                skips_ = options_.slots > 0 || is_held(*session_, options_.lock.resource, why);
+                const milliseconds some(std::random_device{}() % pause.count());
+                if (skips_ || terms_.wanted.wait != redlock::wait_for::none()
+                    || redlock::clock::now() >= end || session_->pause(some)) {
+                    throw;
+                }
+            }
+        }
     }
 
     // Throws what the library throws.
@@ -475,6 +499,7 @@ private:
     std::optional<redlock::loss_reason> lost_;
     int command_status_ = 0;
     int exec_error_ = 0;
+    bool skips_ = false; // another client holds the lock, and the command is not run
     bool gone_ = false;
     bool seeks_terminal_ = false;
     int from_terminal_ = 0;      // a signal that the command had from there

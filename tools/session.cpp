@@ -159,15 +159,15 @@ redlock::lock_status query(session& now, redlock::target asked) {
         [&](auto token) { return now.manager.async_query(std::move(asked), std::move(token)); });
 }
 
-bool is_of_others(session& now, const std::string& resource, redlock::diagnostics& why) {
-    std::vector<redlock::master_vote> found = query(now, resource).masters;
-    const auto strange =
-        std::ranges::count(found, redlock::vote::owned_by_other, &redlock::master_vote::vote);
-    if (static_cast<std::size_t>(strange) < redlock::detail::votes_needed(found.size())) {
-        return false;
+bool is_held(session& now, const std::string& resource, redlock::diagnostics& why) {
+    redlock::lock_status found = query(now, resource);
+    const auto strange = std::ranges::count(
+        found.masters, redlock::vote::owned_by_other, &redlock::master_vote::vote);
+    if (static_cast<std::size_t>(strange) < redlock::detail::votes_needed(found.masters.size())) {
+        return found.state == redlock::lock_state::held;
     }
-    why.votes = std::move(found);
-    return true;
+    why.votes = std::move(found.masters);
+    return false;
 }
 
 void add_ending_signals(asio::signal_set& to) {

@@ -101,15 +101,15 @@ private:
 /// Whether it is known if a master votes, or why it does not.
 bool decided(const redlock::master_health& one);
 
-/// Whether an acquire failed because another client holds the lock, according to the votes. Slow
-/// masters, or a wait that was too short for all votes, prove nothing.
+/// Whether an acquire failed because others have too many votes: one of them holds the lock, or
+/// each has some. Slow masters, or a wait that was too short for all votes, prove nothing.
 bool held_by_another(const redlock::error_code& error, const redlock::diagnostics& why);
 
 redlock::lock_status query(session& now, redlock::target asked);
 
-/// Whether a majority has keys under this name that are not locks: another program may never remove
-/// them. `why` then has what the masters said of them.
-bool is_of_others(session& now, const std::string& resource, redlock::diagnostics& why);
+/// Whether one client holds the lock, or readers do. Keys of another program prove nothing: nobody
+/// may ever remove them. If a majority has such keys, `why` then has what the masters said of them.
+bool is_held(session& now, const std::string& resource, redlock::diagnostics& why);
 
 /// Converts a `system_error` of the library to the end of the tool. `why` has the votes on
 /// `resource`.

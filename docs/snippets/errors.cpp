@@ -8,7 +8,7 @@ namespace snippets::errors {
 
 void decide(const redlock::error_code& error, const redlock::diagnostics& why) {
     if (error == redlock::condition::not_acquired) {
-        // another owner has the lock: skip this turn
+        // others have the lock, or each has a part of the votes: try again later
     } else if (error == redlock::condition::unavailable) {
         // the quorum is down: alert an operator
     }

@@ -54,6 +54,17 @@ def _(quorum):
         ended(quorum.run('run', '--skip-if-held', name, '--', 'true'), HELD)
 
 
+@case('--skip-if-held does not take votes that were split among several clients for a holder')
+def _(quorum):
+    command = ('run', '--skip-if-held', 'a', '--', 'echo', 'ran')
+    for left, status in (('400', 0), ('60000', HELD)):
+        for number, master in enumerate(quorum.masters[:2]):
+            master.ask('SET', 'redlock:{a}', str(number) * 40, 'PX', left)
+        result = ended(quorum.run(*command), status)
+        equal(result.stdout, '' if status else 'ran\n')
+    contains(result.stderr, 'contended')
+
+
 @case('--skip-if-held does not take slow masters for a holder')
 def _(quorum):
     slow = [Relay(master, seconds=0.3) for master in quorum.masters]
