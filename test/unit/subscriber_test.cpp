@@ -140,6 +140,15 @@ TEST_CASE("the words of a refusal hold neither the password nor the lock") {
     it.link.opened(it.now);
     it.hear("-ERR unknown command 'AUTH', with args beginning with: 'secret'\r\n");
     CHECK(it.link.why_down() == "ERR AUTH was refused");
+
+    const std::string words = "ERR unknown command 'AUTH', with args beginning with: ";
+    CHECK(
+        refusal_of("AUTH", words + "'a secret", "a secret that is not shown whole").find("a secret")
+        == words.npos);
+    CHECK(refusal_of("AUTH", words + "'se crets'", "se\ncrets") == "ERR AUTH was refused");
+    const std::string usual = "WRONGPASS invalid username-password pair";
+    CHECK(refusal_of("AUTH", usual, "a password") == usual);
+    CHECK(refusal_of("AUTH", words + "'another'", "secret") == words + "'another'");
 }
 
 TEST_CASE("an idle push connection is checked, and dropped when it is silent") {

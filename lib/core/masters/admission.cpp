@@ -39,6 +39,26 @@ bool names_replication(std::string_view id) noexcept {
 
 } // namespace
 
+bool may_show(std::string_view text, std::string_view secret) {
+    constexpr std::size_t part = 6;
+    for (const std::string_view usual :
+         {"WRONGPASS invalid username-password pair",
+          "ERR AUTH <password> called without any password configured",
+          "ERR Client sent AUTH, but no password is set",
+          "ERR invalid password"}) {
+        text.remove_prefix(text.starts_with(usual) ? usual.size() : 0);
+    }
+    std::string hidden(secret);
+    std::ranges::replace_if(
+        hidden, [](char c) { return c >= 0 && c < ' '; }, ' ');
+    for (std::size_t at = 0; at == 0 || at + part <= hidden.size(); ++at) {
+        if (!hidden.empty() && text.find(hidden.substr(at, part)) != std::string_view::npos) {
+            return true;
+        }
+    }
+    return false;
+}
+
 std::optional<server_info> parse_info(std::string_view text) {
     server_info info;
     info.run_id = field(text, "run_id");

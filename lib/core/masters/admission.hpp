@@ -84,11 +84,14 @@ inline std::string_view text_of_error(std::string_view text) {
     return text.empty() ? "an error without a text" : text.substr(0, length_max);
 }
 
-/// The server's error when it refuses `command`, or only its first word if it contains `secret`:
-/// servers may repeat what they did not understand.
+/// Whether a server's text may show a part of `secret`: Redis shortens what it repeats of a command
+/// that it does not understand, and writes a space for a line break.
+bool may_show(std::string_view text, std::string_view secret);
+
+/// The server's error when it refuses `command`, or only its first word if it may show `secret`.
 inline std::string
 refusal_of(std::string_view command, std::string_view words, std::string_view secret) {
-    if (secret.empty() || words.find(secret) == std::string_view::npos) {
+    if (!may_show(words, secret)) {
         return std::string(text_of_error(words));
     }
     return std::string(words.substr(0, words.find(' '))) + " " + std::string(command)
@@ -104,9 +107,8 @@ not_redis_text(std::string_view error, std::string_view bytes, std::string_view 
     }
     constexpr std::size_t length_max = 60;
     const std::string_view line = bytes.substr(0, bytes.find_first_of("\r\n"));
-    const bool shown = secret.empty() || bytes.find(secret) == std::string_view::npos;
     return std::string(error).append(
-        shown ? ", in '" + std::string(line.substr(0, length_max)) + "'" : "");
+        may_show(bytes, secret) ? "" : ", in '" + std::string(line.substr(0, length_max)) + "'");
 }
 
 /// Of a master whose memory record does not have the format of this version.
