@@ -149,7 +149,7 @@ public:
 
 class local {
 public:
-    local(const wishes& wanted, const std::string& key_prefix)
+    local(const wishes& wanted, const settings& common)
         : wanted_(wanted),
           live_(::isatty(STDOUT_FILENO) == 1),
           keys_(wanted.faults == "keys" && ::isatty(STDIN_FILENO) == 1),
@@ -179,14 +179,14 @@ public:
                         how.program,
                         servers_[i].port()));
             }
-            servers_[i].declare_new(key_prefix);
+            servers_[i].declare_new(common.prefix);
         }
-        found(key_prefix);
+        found(common);
         next_fault_ = std::chrono::steady_clock::now() + wanted.every;
     }
 
     // Founds the quorum, so that a master may be down when the first lock is acquired.
-    void found(const std::string& key_prefix) {
+    void found(const settings& common) {
         if (ended()) {
             return; // perhaps before the first server was started
         }
@@ -194,7 +194,8 @@ public:
         for (const master_process& one : servers_) {
             how.masters.emplace_back(one.url());
         }
-        how.key_prefix = key_prefix;
+        how.key_prefix = common.prefix;
+        how.max_ttl = common.max_ttl;
         redlock::lock_manager first(io_, how);
         first.async_run(asio::detached);
         while (!ended() && first.get_health().admitted < servers_.size()) {
@@ -386,7 +387,7 @@ void add_local(command_line& to) {
         ->type_name("none|keys|random")
         ->capture_default_str();
     add_duration(app, "--every", wanted->every, "Interval of --faults random");
-    to.when(app, [wanted, &to] { return local(*wanted, to.common.prefix).run(); });
+    to.when(app, [wanted, &to] { return local(*wanted, to.common).run(); });
 }
 
 } // namespace cli

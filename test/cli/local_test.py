@@ -26,9 +26,10 @@ def pid_of(port):
 def _(quorum):
     quorum.env.pop('REDLOCK_NO_QUARANTINE', None)
     quorum.env['REDLOCK_PREFIX'] = 'app:'
-    process = quorum.start('local')
+    process = quorum.start('local', '--max-ttl', '5s')
     line = process.stdout.readline()
     env = {'REDLOCK_MASTERS': line.strip().partition('=')[2]}
+    contains(ended(quorum.run('members', env=env), 0).stdout, 'max_ttl 5s')
     contains(ended(quorum.run('doctor', env=env), 0).stdout, 'healthy')
     equal(ended(quorum.run('run', '--wait', 'none', 'a', '--', 'echo', 'ran', env=env), 0).stdout, 'ran\n')
     ports = masters_of(line)
