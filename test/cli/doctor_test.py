@@ -407,6 +407,7 @@ def _(quorum):
     replica.ask('REPLICAOF', '127.0.0.1', master.port)
     until(lambda: 'state=online' in master.ask('INFO', 'replication'), 'replication')
     found(quorum, 'replication', 'broken', 'is a replica of', master=replica, alone=False)
+    contains(quorum.run('status', 'a', env={'REDLOCK_NO_QUARANTINE': 'false'}).stdout, 'absent (is a replica (role:slave)')
     found(quorum, 'replication', 'warning', 'a promoted replica', master=master, alone=False)
     replica.ask('REPLICAOF', 'NO', 'ONE')
     for protocol in ('plain', 'guarded'):

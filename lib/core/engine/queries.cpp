@@ -71,8 +71,9 @@ void query::slots_answered(
 void query::certified(std::size_t master, bool kept) {
     --awaited_[master];
     may_vote_ &= kept ? ~master_set{0} : ~set_of(master);
-    if (!kept && result.masters[master].vote == vote::absent) {
-        result.masters[master].text = "its memory record has changed";
+    master_vote& theirs = result.masters[master];
+    if (!kept && theirs.vote == vote::absent && theirs.text.empty()) {
+        theirs.text = "its memory record has changed";
     }
 }
 
