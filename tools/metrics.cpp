@@ -18,6 +18,8 @@
 #include <cerrno>
 #include <charconv>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -31,7 +33,7 @@ constexpr std::size_t request_max = 8'192;
 constexpr std::chrono::seconds request_time{5};
 
 struct metrics_wishes {
-    std::string listen;
+    std::optional<std::string> listen;
     std::string quorum = "default";
 };
 
@@ -144,11 +146,11 @@ void accept(
         });
 }
 
-int serve(session& now, const metrics_wishes& wanted) {
+int serve(session& now, const std::string& quorum, const std::string& listen) {
     const auto shared = std::make_shared<tcp::acceptor>(now.io);
     tcp::acceptor& acceptor = *shared;
     try {
-        const tcp::endpoint where = endpoint_of(wanted.listen);
+        const tcp::endpoint where = endpoint_of(listen);
         const int made =
             ::socket(where.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (made < 0) {
@@ -161,13 +163,13 @@ int serve(session& now, const metrics_wishes& wanted) {
     } catch (const boost::system::system_error& error) {
         throw failure(
             exit_code::internal,
-            fmt::format("cannot listen on {}: {}", wanted.listen, error.code().message()));
+            fmt::format("cannot listen on {}: {}", listen, error.code().message()));
     }
     const tcp::endpoint bound = acceptor.local_endpoint();
     const std::string host = bound.address().to_string();
     say(fmt::format(
         "http://{}:{}/metrics", bound.address().is_v6() ? "[" + host + "]" : host, bound.port()));
-    accept(shared, now.manager, wanted.quorum);
+    accept(shared, now.manager, quorum);
     while (!now.pause(std::chrono::hours(1))) {
     }
     acceptor.close();
@@ -176,8 +178,8 @@ int serve(session& now, const metrics_wishes& wanted) {
 
 int metrics(const metrics_wishes& wanted, const settings& common) {
     session now(config_of(common));
-    if (!wanted.listen.empty()) {
-        return serve(now, wanted);
+    if (wanted.listen) {
+        return serve(now, wanted.quorum, *wanted.listen);
     }
     now.settle(need::all);
     fmt::print("{}", redlock::to_prometheus(now.manager, wanted.quorum));

@@ -191,7 +191,7 @@ void add_credentials(CLI::App& app, settings& into) {
     add("--password-file", into.password_file, "File with the password in its first line")
         ->type_name("FILE");
     // On a command line it would be visible to all users; `resolve` refuses it there.
-    app.add_option("--password", into.password)->group(hidden);
+    app.add_option("--password", into.password)->group(hidden)->expected(0, 1);
     add("--tls-ca-file", into.tls.ca_file, "Trusted certificate authorities; default: the system's")
         ->type_name("FILE");
     add("--tls-certificate-file", into.tls.certificate_file, "Client certificate")

@@ -108,7 +108,8 @@ def _(quorum):
     until(lambda: 'redlock_masters_admitted{quorum="default"} 2' in page(), 'two masters')
     process.terminate()
     equal(process.wait(), 0)
-    contains(ended(quorum.run('metrics', '--listen', 'nowhere'), CONFIGURATION).stderr, 'invalid address')
+    for address in ('nowhere', ''):
+        contains(ended(quorum.run('metrics', '--listen', address), CONFIGURATION).stderr, 'invalid address')
 
 
 @case('a process that is started while the tool makes a descriptor inherits none')

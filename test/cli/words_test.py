@@ -117,9 +117,9 @@ def _(quorum):
              'see redlock run --help'),
             (['run', '--wait', 'never', *run], USAGE,
              "--wait: 'never' is not a wait; write none, forever or a duration such as 10s; see redlock run --help"),
-            (['run', '--password', SECRET, *run], USAGE,
-             'a password on the command line is visible to all users of this machine: use REDLOCK_PASSWORD, '
-             '--password-file or the file of --config'),
+            *[(words, USAGE, 'a password on the command line is visible to all users of this machine: use '
+               'REDLOCK_PASSWORD, --password-file or the file of --config')
+              for words in (['run', '--password', SECRET, *run], ['status', 'a', '--password'])],
             # addresses
             (['status', '--masters', f'redis://:{SECRET}@a,,redis://b', 'a'], USAGE, '--masters: address 2 of 3 '
              'is empty; write redis://host:6379, separated by commas; see redlock status --help'),
