@@ -13,8 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
-#include <utility>
 
 namespace redlock::core {
 

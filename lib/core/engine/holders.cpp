@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <string>
 
 namespace redlock::core {
 

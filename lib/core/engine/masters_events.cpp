@@ -4,9 +4,6 @@
 #include "core/bytes/keys.hpp"
 #include "engine.hpp"
 
-#include <utility>
-#include <vector>
-
 namespace redlock::core {
 
 void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) {

@@ -5,7 +5,6 @@
 #include "core/bytes/keys.hpp"
 #include "core/waiting/slot_search.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <numeric>
 

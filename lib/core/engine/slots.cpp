@@ -10,9 +10,6 @@
 #include "engine.hpp"
 
 #include <algorithm>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace redlock::core {
 

@@ -10,9 +10,7 @@
 
 #include "claim.hpp"
 
-#include <algorithm>
 #include <cassert>
-#include <utility>
 
 namespace redlock::core {
 

@@ -2,10 +2,6 @@
 
 #include "removal.hpp"
 
-#include <algorithm>
-#include <cassert>
-#include <memory>
-
 namespace redlock::core {
 
 steps claim::answered(const told& from, const answer& got, const circumstances& at) {

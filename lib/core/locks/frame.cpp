@@ -1,6 +1,5 @@
 #include "frame.hpp"
 
-#include "core/bytes/command.hpp"
 #include "core/bytes/guarded_scripts.hpp"
 #include "core/bytes/scripts.hpp"
 

@@ -7,7 +7,6 @@
 
 #include "claim.hpp"
 
-#include <algorithm>
 #include <cassert>
 
 namespace redlock::core {

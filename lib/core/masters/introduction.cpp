@@ -1,14 +1,10 @@
 // How a connection gets to know its server: INFO, the handshake, and its clock.
 
 #include "connection.hpp"
-#include "core/base/decisions.hpp"
 #include "core/base/hash.hpp"
-#include "core/bytes/command.hpp"
 #include "core/bytes/guarded_scripts.hpp"
 
-#include <algorithm>
 #include <array>
-#include <utility>
 
 namespace redlock::core {
 

@@ -1,10 +1,8 @@
 #include "masters.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cassert>
 #include <functional>
-#include <vector>
 
 namespace redlock::core {
 

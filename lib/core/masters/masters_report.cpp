@@ -3,7 +3,6 @@
 
 #include "masters.hpp"
 
-#include <algorithm>
 #include <iterator>
 #include <map>
 

@@ -4,8 +4,6 @@
 #include "core/base/decisions.hpp"
 #include "membership.hpp"
 
-#include <algorithm>
-
 namespace redlock::core {
 
 recorded_list membership::founding_of(const seen& one) const {
