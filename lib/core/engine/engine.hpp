@@ -210,8 +210,8 @@ private:
     void log_outage(time_point now) const;
     void members_changed(time_point now);
     void notifications_changed(time_point now);
-    template <typename F>
-    void for_each_front(F f);
+    void
+    wake_fronts(time_point (wait_queue::*when)(const wait_view&) const noexcept, time_point now);
 
     // acquires.cpp: an acquire from its beginning to its end
     void name_keys(acquire_call& wanted, const acquire_request& request) const;

@@ -54,10 +54,7 @@ void engine::voters_changed(const admission_change& change, time_point now) {
     }
     if (change.ready) {
         outage_reported_ = false;
-        for_each_front([&](acquire_call& front) {
-            wait_queue& mine = *front.queue;
-            wake(mine, mine.outage_over(view_of(mine, now)));
-        });
+        wake_fronts(&wait_queue::outage_over, now);
     }
 }
 
@@ -142,11 +139,13 @@ void engine::publish_refused(std::size_t master, time_point now) {
     notifications_changed(now);
 }
 
-template <typename F>
-void engine::for_each_front(F f) {
+// `when` decides for the front of each wait queue.
+void engine::wake_fronts(
+    time_point (wait_queue::*when)(const wait_view&) const noexcept, time_point now) {
     acquires_.for_each([&](acquire_call& wanted) {
-        if (wanted.queue != nullptr && wanted.queue->front() == &wanted) {
-            f(wanted);
+        wait_queue* const mine = wanted.queue;
+        if (mine != nullptr && mine->front() == &wanted) {
+            wake(*mine, (mine->*when)(view_of(*mine, now)));
         }
     });
 }
@@ -154,10 +153,7 @@ void engine::for_each_front(F f) {
 // If no majority announces releases any more, the waiters poll.
 void engine::notifications_changed(time_point now) {
     if (masters_.lost_notifications()) {
-        for_each_front([&](acquire_call& front) {
-            wait_queue& mine = *front.queue;
-            wake(mine, mine.poll_soon(view_of(mine, now)));
-        });
+        wake_fronts(&wait_queue::poll_soon, now);
     }
 }
 

@@ -222,7 +222,7 @@ next_step wait_queue::due(const wait_view& at) const noexcept {
     return has_outcome && at.now >= front_->wait_until ? next_step::time_out : next_step::ask;
 }
 
-time_point wait_queue::poll_soon(const wait_view& at) noexcept {
+time_point wait_queue::poll_soon(const wait_view& at) const noexcept {
     if (front_->stage != acquire_call::phase::paused || !watched) {
         return forever;
     }

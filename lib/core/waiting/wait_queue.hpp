@@ -184,7 +184,7 @@ public:
     /// The pause of the front has ended: it retries, or its wait ends.
     next_step due(const wait_view&) const noexcept;
     /// No majority publishes releases any more: when the front polls, if it relied on them.
-    time_point poll_soon(const wait_view&) noexcept;
+    time_point poll_soon(const wait_view&) const noexcept;
     /// A majority is admitted again: when the front retries, if it waited for that.
     time_point outage_over(const wait_view&) const noexcept;
     /// A search of the pool found no slot. Returns when the front searches again.
