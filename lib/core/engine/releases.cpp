@@ -131,11 +131,10 @@ constexpr int patience = 10;
 void engine::remove(claim& ended, time_point now) {
     wire_.flush_of(ended);
     const master_set may = ended.may_be_on();
-    if (wrong::rollback_unordered && may != 0) {
-        for (const std::size_t i : each_of(may & masters_.up())) {
-            if (ended.said(i) == vote::timed_out) {
-                masters_[i].link->closed("the rollback takes another one", now);
-            }
+    if (wrong::rollback_unordered) {
+        const master_set slow = ended.votes.with(vote::timed_out);
+        for (const std::size_t i : each_of(may & slow & masters_.up())) {
+            masters_[i].link->closed("the rollback takes another one", now);
         }
     }
     const master_set there = may & masters_.up();

@@ -10,6 +10,7 @@
 
 #include "claim.hpp"
 
+#include <bit>
 #include <cassert>
 
 namespace redlock::core {
@@ -268,23 +269,18 @@ steps claim::out_of_time(master_set slow, master_set& silent, const circumstance
     if (used_up && (working || at.now < later(asked_at_, at.rules.master_timeout))) {
         return failed(working ? errc::validity_exhausted : errc::no_quorum);
     }
-    for (std::size_t i = 0; i < votes.of.size(); ++i) {
-        if (votes.of[i].said == vote::pending) {
-            votes.of[i].said = vote::timed_out;
-            silent |= set_of(i);
-        }
+    const master_set open = votes.with(vote::pending);
+    for (const std::size_t i : each_of(open)) {
+        votes.of[i].said = vote::timed_out;
     }
+    silent |= open;
     asking_.count.close();
     return decide(at);
 }
 
 bool claim::works(master_set slow) const noexcept {
-    std::size_t working = granted() + refusals();
-    for (std::size_t i = 0; i < votes.of.size(); ++i) {
-        const bool open = votes.of[i].said == vote::pending;
-        working += open && (slow & set_of(i)) != 0 ? 1U : 0U;
-    }
-    return working >= asking_.count.quorum();
+    const auto open = static_cast<std::size_t>(std::popcount(votes.with(vote::pending) & slow));
+    return granted() + refusals() + open >= asking_.count.quorum();
 }
 
 // --- An attach: the masters are asked to extend a lock that exists already
@@ -384,13 +380,10 @@ steps claim::level_attach(const circumstances& at) {
             asking_.raise_to = std::max(asking_.raise_to, votes.counter(i) + 1);
         }
     }
-    to_ = 0;
-    for (std::size_t i = 0; i < votes.of.size(); ++i) {
-        if (votes.of[i].said == vote::granted) {
-            const bool asked = (at.up & set_of(i)) != 0;
-            votes.of[i].said = asked ? vote::pending : vote::unreachable;
-            to_ |= asked ? set_of(i) : 0U;
-        }
+    const master_set granted = votes.with(vote::granted);
+    to_ = granted & at.up;
+    for (const std::size_t i : each_of(granted)) {
+        votes.of[i].said = (to_ & set_of(i)) != 0 ? vote::pending : vote::unreachable;
     }
     return steps::raise | steps::anew | decide_attach(at);
 }

@@ -9,6 +9,7 @@
 #include <redlock/diagnostics.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -120,12 +121,12 @@ public:
     }
     /// \}
 
+    /// The masters with this vote, and their number.
+    master_set with(vote what) const noexcept {
+        return set_where(of.size(), [&](std::size_t i) { return of[i].said == what; });
+    }
     std::size_t count(vote what) const noexcept {
-        std::size_t found = 0;
-        for (const ballot& one : of) {
-            found += one.said == what ? 1U : 0U;
-        }
-        return found;
+        return static_cast<std::size_t>(std::popcount(with(what)));
     }
     /// Whether any master has the key or may have it: it granted, or its outcome is unknown.
     bool may_be_set() const noexcept {
