@@ -90,25 +90,15 @@ struct extension {
         bool to_heal,
         time_point now,
         drift_bound drift) const noexcept {
-        switch (said) {
-        case key_state::kept:
-        case key_state::healed:
-            if (of == round && (!to_heal || heals)) {
-                theirs.confirm(
-                    guaranteed_until(wrong::extension_from_reply ? now : sent, ttl, drift));
-            }
-            return false;
-        case key_state::missing:
-        case key_state::owned_by_other:
+        if (said == key_state::missing || said == key_state::owned_by_other) {
             // Replies are in the order of the commands, so no later extension has found the key.
             return theirs.remove(now);
-        case key_state::quarantined:
+        }
+        const bool there = said == key_state::kept || said == key_state::healed;
+        if (there && of == round && (!to_heal || heals)) {
+            theirs.confirm(guaranteed_until(wrong::extension_from_reply ? now : sent, ttl, drift));
+        } else if (said == key_state::quarantined) {
             theirs.forget();
-            return false;
-        case key_state::unknown:
-        case key_state::pending:
-        case key_state::ineligible:
-            break;
         }
         return false;
     }
