@@ -322,16 +322,13 @@ master_set masters::may_be_slow(time_point asked_at, time_point now) const noexc
 }
 
 time_point masters::quarantined_until(time_point now) const {
-    std::vector<time_point> ends;
-    for (const master& one : all_) {
+    const std::size_t without_majority = size() - std::min(majority(), size()) + 1;
+    return nth_largest(all_, without_majority, [now](const master& one) {
         // A record that has changed may have other members only.
         const bool known = !one.stepped && !one.link->introducing_again();
-        const bool ends_later =
-            one.otherwise == vote::quarantined && known && one.link->judgement().votes_from > now;
-        ends.push_back(ends_later ? one.link->judgement().votes_from : never);
-    }
-    std::ranges::sort(ends);
-    return ends[std::min(majority(), ends.size()) - 1];
+        const time_point end = one.link->judgement().votes_from;
+        return one.otherwise == vote::quarantined && known && end > now ? end : never;
+    });
 }
 
 } // namespace redlock::core
