@@ -63,15 +63,11 @@ void claim::reset() {
 // --- Its removal
 
 master_set claim::may_be_on() const noexcept {
-    master_set out = 0;
-    for (std::size_t i = 0; i < votes.of.size(); ++i) {
-        if (wrong::no_rollback_when_unknown && believed_until_ == never
-            && votes.of[i].said != vote::granted) {
-            continue;
-        }
-        out |= votes.of[i].asked ? set_of(i) : 0U;
-    }
-    return out;
+    const master_set asked =
+        set_where(votes.of.size(), [this](std::size_t i) { return votes.of[i].asked; });
+    return wrong::no_rollback_when_unknown && believed_until_ == never
+               ? asked & votes.with(vote::granted)
+               : asked;
 }
 
 void claim::remove(master_set there, master_set away, const circumstances& at) {
