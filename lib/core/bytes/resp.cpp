@@ -91,42 +91,42 @@ bool is_digit(char c) noexcept {
     return c >= '0' && c <= '9';
 }
 
+// The digits at `at` and the end of the line. "007" is not a number: hiredis refuses it, and so
+// must this, wherever the stream is cut.
+inline const char* read_digits(const char* at, const char* end, std::uint64_t& value) noexcept {
+    const char* const digits = at;
+    const char* const most =
+        digits + std::min<std::ptrdiff_t>(18, end - digits); // more may not fit
+    value = 0;
+    for (; at < most && is_digit(*at); ++at) {
+        value = 10 * value + static_cast<std::uint64_t>(*at - '0');
+    }
+    const bool odd = at == digits || (*digits == '0' && at - digits > 1);
+    return odd || !ends_line(at, end) ? nullptr : at + 2;
+}
+
 const char* read_number(const char* at, const char* end, reply& into) noexcept {
     if (end - at < 4 || *at != ':') { // the shortest is ":0"
         return nullptr;
     }
     const bool negative = *++at == '-';
     at += negative ? 1 : 0;
-    const char* const digits = at;
-    const char* const most =
-        digits + std::min<std::ptrdiff_t>(18, end - digits); // more may not fit
-    std::int64_t value = 0;
-    for (; at < most && is_digit(*at); ++at) {
-        value = 10 * value + (*at - '0');
-    }
-    // "007" and "-0" are not numbers: hiredis refuses them, and so must this, wherever the stream
-    // is cut.
-    const bool odd = *digits == '0' && (negative || at - digits > 1);
-    if (at == digits || odd || !ends_line(at, end)) {
+    std::uint64_t digits = 0;
+    const char* const rest = read_digits(at, end, digits);
+    if (rest == nullptr || (negative && *at == '0')) { // "-0" is not a number either
         return nullptr;
     }
+    const auto value = static_cast<std::int64_t>(digits);
     into = {reply_type::integer, negative ? -value : value, {}, {}};
-    return at + 2;
+    return rest;
 }
 
 // "3\r\nabc\r\n", after its mark.
 const char* read_string(const char* at, const char* end, reply& into) noexcept {
-    const char* const digits = at;
-    std::size_t length = 0;
-    for (; at != end && is_digit(*at) && length <= reply_reader::reply_bytes_max; ++at) {
-        length = 10 * length + static_cast<std::size_t>(*at - '0');
-    }
-    const bool odd = at == digits || (*digits == '0' && at - digits > 1);
-    if (odd || length > reply_reader::reply_bytes_max || !ends_line(at, end)) {
-        return nullptr;
-    }
-    const char* const text = at + 2;
-    if (static_cast<std::size_t>(end - text) < length || !ends_line(text + length, end)) {
+    std::uint64_t length = 0;
+    const char* const text = read_digits(at, end, length);
+    if (text == nullptr || length > reply_reader::reply_bytes_max
+        || static_cast<std::size_t>(end - text) < length || !ends_line(text + length, end)) {
         return nullptr;
     }
     into = {reply_type::string, 0, {text, length}, {}};
@@ -161,17 +161,11 @@ const char* read_line(const char* at, const char* end, reply& into) noexcept {
     }
 }
 
-// The number in "*3\r\n", and its end; null for anything else, or more than `elements_max`.
+// The number in "*3\r\n", and its end; null for anything else, 0, or more than `elements_max`.
 constexpr std::size_t elements_max = 150; // the reply for 64 locks that are all held has 130
-const char* read_count(const char* at, const char* end, std::size_t& count) noexcept {
-    if (end - at < 4 || at[0] != '*' || !is_digit(at[1]) || at[1] == '0') {
-        return nullptr;
-    }
-    count = 0;
-    for (++at; at != end && is_digit(*at) && count <= elements_max; ++at) {
-        count = 10 * count + static_cast<std::size_t>(*at - '0');
-    }
-    return count <= elements_max && ends_line(at, end) ? at + 2 : nullptr;
+const char* read_count(const char* at, const char* end, std::uint64_t& count) noexcept {
+    const char* const rest = *at == '*' ? read_digits(at + 1, end, count) : nullptr;
+    return rest != nullptr && count > 0 && count <= elements_max ? rest : nullptr;
 }
 
 } // namespace
@@ -234,7 +228,7 @@ bool reply_reader::give_to_hiredis(std::string_view bytes) {
 const reply* reply_reader::next_in_place() {
     const char* const end = fresh_.data() + fresh_.size();
     const char* at = fresh_.data();
-    std::size_t count = 0;
+    std::uint64_t count = 0;
     if (const char* const first = read_count(at, end, count)) {
         at = first;
         if (elements_.size() < count) {
