@@ -25,7 +25,7 @@ slot_scan free_are(std::string_view slots) {
     slot_scan found;
     found.begin(1, 1, static_cast<std::uint32_t>(slots.size()), 1);
     found.asked(0);
-    found.answered(0, 0, false, array({text(slots), number(-1)}), 1s);
+    found.answered(0, 0, array({text(slots), number(-1)}), 1s);
     return found;
 }
 
@@ -61,7 +61,7 @@ TEST_CASE("a scan that found nothing waits for all outstanding replies") {
     const std::string rest(88, '0');
     const auto told = [&](std::size_t master, unsigned command) {
         const std::string& held = command == 0 ? none : rest;
-        found.answered(master, command, false, array({text(held), number(-1)}), 1s);
+        found.answered(master, command, array({text(held), number(-1)}), 1s);
     };
     for (std::size_t i = 0; i < 2; ++i) {
         told(i, 0);
@@ -118,8 +118,8 @@ TEST_CASE("a scan asks for 512 slots at a time, and is decided when a majority h
     const std::string last = std::string(87, '0') + '1';
     for (const std::size_t master : {0U, 1U}) {
         CHECK(!scan.decided());
-        scan.answered(master, 0, false, array({text(held), number(900)}), 1s);
-        scan.answered(master, 1, false, array({text(last), number(300)}), 1s);
+        scan.answered(master, 0, array({text(held), number(900)}), 1s);
+        scan.answered(master, 1, array({text(last), number(300)}), 1s);
     }
     CHECK(scan.decided());
     CHECK(scan.found() == 1);
@@ -137,10 +137,10 @@ TEST_CASE("a reply of another size or with an impossible lease is not believed")
     for (const std::size_t master : {0U, 1U, 2U}) {
         scan.asked(master);
     }
-    scan.answered(0, 0, false, array({text("111"), number(1)}), 1s);
+    scan.answered(0, 0, array({text("111"), number(1)}), 1s);
     CHECK(scan.votes.of[0].said == vote::error);
     CHECK(scan.votes.text(0) == "unexpected reply");
-    scan.answered(1, 0, false, array({text("0000"), number(5000)}), 1s);
+    scan.answered(1, 0, array({text("0000"), number(5000)}), 1s);
     CHECK(scan.votes.left(1) == redlock::core::lease_unknown);
     scan.dropped(2, "reset");
     CHECK(scan.votes.of[2].said == vote::unreachable);

@@ -133,10 +133,9 @@ void engine::send_scan(
     // Only the guarded protocol uses a script: plain also works where scripts are forbidden. It is
     // rare, and sent whole: no command variant needs to be remembered.
     const std::uint32_t count = asking.count_of(command);
-    const bool native = !rules_.guarded();
     const decimal number(count);
     std::vector<std::string_view> words{"MGET"};
-    if (!native) {
+    if (rules_.guarded()) {
         words = {"EVAL", scan_slots, number};
     }
     const auto keys = slot_keys(asking.key, slot_scan::first_of(command), count);
@@ -147,7 +146,6 @@ void engine::send_scan(
         master,
         bytes,
         {.kind = command_kind::scan_slots,
-         .how = native ? command_variant::native : command_variant::eval,
          .epoch = static_cast<std::uint16_t>(command),
          .to = this,
          .subject = asking.self},
@@ -162,8 +160,7 @@ void engine::scan_answered(const arrival& at, const reply* answer) {
     if (answer == nullptr) {
         asking->dropped(at.master, masters_[at.master].link->why_down());
     } else {
-        const bool native = at.command.how == command_variant::native;
-        asking->answered(at.master, at.command.epoch, native, *answer, masters_.longest_ttl());
+        asking->answered(at.master, at.command.epoch, *answer, masters_.longest_ttl());
     }
     acquire_call* const wanted = acquires_.find(asking->asked_by);
     if (asking->decided() && wanted != nullptr) {

@@ -15,26 +15,21 @@ void slot_scan::begin(
 }
 
 void slot_scan::answered(
-    std::size_t master,
-    unsigned command,
-    bool native,
-    const reply& got,
-    std::chrono::milliseconds max_ttl) {
+    std::size_t master, unsigned command, const reply& got, std::chrono::milliseconds max_ttl) {
     const std::uint32_t first = first_of(command);
     const std::uint32_t count = count_of(command);
     std::string free;
-    if (native && got.is_array(count)) {
-        for (std::uint32_t i = 0; i < count; ++i) {
-            free += got.elements[i].type == reply_type::nil ? '1' : '0';
-        }
-    } else if (
-        !native && got.is_array(2) && got.elements[0].text.size() == count
-        && got.elements[1].is_integer()) {
+    const bool of_script = got.is_array(2) && got.elements[1].is_integer();
+    if (of_script && got.elements[0].text.size() == count) {
         free = got.elements[0].text;
         const std::chrono::milliseconds left(got.elements[1].integer);
         if (left.count() >= 0 && left <= max_ttl
             && (votes.left(master) == lease_unknown || left < votes.left(master))) {
             votes.set_left(master, left);
+        }
+    } else if (!of_script && got.is_array(count)) {
+        for (const reply& owner : got.elements) {
+            free += owner.type == reply_type::nil ? '1' : '0';
         }
     }
     if (free.empty()) {

@@ -50,13 +50,9 @@ public:
     /// They are sent to one more master.
     void asked(std::size_t master) noexcept { masters_[master] = {commands(), 0, true}; }
 
-    /// A reply to one of them. `native`: to MGET; otherwise it is that of the script.
+    /// A reply to one of them, of MGET or of the script.
     void answered(
-        std::size_t master,
-        unsigned command,
-        bool native,
-        const reply& got,
-        std::chrono::milliseconds max_ttl);
+        std::size_t master, unsigned command, const reply& got, std::chrono::milliseconds max_ttl);
     /// The connection broke before the reply.
     void dropped(std::size_t master, std::string_view why);
     /// Nothing is sent to the master: its vote.
