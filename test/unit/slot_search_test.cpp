@@ -72,7 +72,7 @@ TEST_CASE("a scan that found nothing waits for all outstanding replies") {
     CHECK(!found.decided());
     told(2, 0);
     CHECK(!found.decided());
-    found.dropped(2, "reset");
+    found.failed(2, vote::unreachable, "reset");
     CHECK(found.decided());
     CHECK(found.complete() == 2); // half a reply does not count
     CHECK(chosen(found, 9).empty());
@@ -142,7 +142,7 @@ TEST_CASE("a reply of another size or with an impossible lease is not believed")
     CHECK(scan.votes.text(0) == "unexpected reply");
     scan.answered(1, 0, array({text("0000"), number(5000)}), 1s);
     CHECK(scan.votes.left(1) == redlock::core::lease_unknown);
-    scan.dropped(2, "reset");
+    scan.failed(2, vote::unreachable, "reset");
     CHECK(scan.votes.of[2].said == vote::unreachable);
     CHECK(scan.votes.text(2) == "reset");
     CHECK(scan.decided());

@@ -158,7 +158,7 @@ void engine::scan_answered(const arrival& at, const reply* answer) {
         return; // the search has continued without this scan
     }
     if (answer == nullptr) {
-        asking->dropped(at.master, masters_[at.master].link->why_down());
+        asking->failed(at.master, vote::unreachable, masters_[at.master].link->why_down());
     } else {
         asking->answered(at.master, at.command.epoch, *answer, masters_.longest_ttl());
     }

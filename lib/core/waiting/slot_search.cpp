@@ -45,10 +45,6 @@ void slot_scan::answered(
     }
 }
 
-void slot_scan::dropped(std::size_t master, std::string_view why) {
-    failed(master, vote::unreachable, why);
-}
-
 void slot_scan::failed(std::size_t master, vote what, std::string_view why) {
     votes.of[master].said = what;
     votes.note(master, why);

@@ -53,8 +53,8 @@ public:
     /// A reply to one of them, of MGET or of the script.
     void answered(
         std::size_t master, unsigned command, const reply& got, std::chrono::milliseconds max_ttl);
-    /// The connection broke before the reply.
-    void dropped(std::size_t master, std::string_view why);
+    /// The connection broke before the reply, or the reply is invalid.
+    void failed(std::size_t master, vote what, std::string_view why);
     /// Nothing is sent to the master: its vote.
     void not_asked(std::size_t master, vote instead) { votes.of[master].said = instead; }
     /// No reply is outstanding.
@@ -86,8 +86,6 @@ private:
         std::size_t free = 0; // slots on this master
         bool valid = false;   // was asked, and no reply is missing or invalid
     };
-
-    void failed(std::size_t master, vote what, std::string_view why);
 
     std::uint32_t slots_ = 0;
     std::size_t quorum_ = 0;
