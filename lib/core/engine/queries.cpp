@@ -192,7 +192,7 @@ void queries::ask(
             what.kind = kind;
             std::string bytes;
             append_command(bytes, words);
-            wire_.send(i, bytes, what, now);
+            masters_.send(i, bytes, what, now);
         };
         for (std::uint32_t first = 0; first < slots; first += slot_scan::slots_per_command) {
             const auto keys =

@@ -142,7 +142,7 @@ void engine::send_scan(
     words.insert(words.end(), keys.begin(), keys.end());
     std::string bytes;
     append_command(bytes, words);
-    wire_.send(
+    masters_.send(
         master,
         bytes,
         {.kind = command_kind::scan_slots,

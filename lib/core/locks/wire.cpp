@@ -34,7 +34,7 @@ void wire::send(
     time_point now) {
     bytes_.clear();
     append_command(bytes_, arguments);
-    send(master, bytes_, what, now);
+    masters_.send(master, bytes_, what, now);
 }
 
 // The fencing counters of several resources are packed in the key. Valid until the next call.
@@ -107,7 +107,7 @@ void wire::send_alone(const claim& of, command_kind kind, std::size_t master, ti
          .channel = publishes ? channel_of(of.key()) : std::string_view(),
          .intent =
              acquires ? exclusive_intent{rules_.ticket_lease(), of.intent()} : exclusive_intent()});
-    send(
+    masters_.send(
         master,
         bytes_,
         {.kind = kind,
@@ -161,7 +161,7 @@ void wire::send_removals(claim& ended, master_set to, time_point now) {
             channel = write_removal(ended, how);
             said = how;
         }
-        const std::uint64_t mark = send(
+        const std::uint64_t mark = masters_.send(
             i,
             bytes_,
             {.kind = command_kind::remove,
@@ -203,7 +203,7 @@ void wire::send_publish(
     const claim& ended, std::size_t master, std::string_view channel, time_point now) {
     publish_.clear();
     append_publish(publish_, channel, ended.token_text());
-    send(master, publish_, {.kind = command_kind::publish}, now);
+    masters_.send(master, publish_, {.kind = command_kind::publish}, now);
 }
 
 // --- Calls for several locks
@@ -303,7 +303,7 @@ void wire::send_frame(const frame& what) {
         } else if (!what.native && rules_.guarded()) {
             link.append_guard(call_, what.by_first);
         }
-        marks[i] = send(
+        marks[i] = masters_.send(
             i,
             call_,
             {.kind = what.kind,

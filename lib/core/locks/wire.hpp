@@ -54,10 +54,6 @@ public:
 
     /// \name Bytes
     /// \{
-    std::uint64_t
-    send(std::size_t master, std::string_view bytes, const sent_command& what, time_point now) {
-        return masters_.send(master, bytes, what, now);
-    }
     void send(
         std::size_t master,
         std::initializer_list<std::string_view> arguments,
