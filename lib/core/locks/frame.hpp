@@ -55,12 +55,10 @@ struct frame {
     std::vector<item> items;
 
     bool has_counters() const noexcept { return fence_ttl.count() != 0; }
+    /// The rest is assigned when it is used again.
     void reset() {
         by_first = forever;
         by_last = never;
-        to = 0;
-        awaited = 0;
-        alone = native = false;
         items.clear();
     }
 };

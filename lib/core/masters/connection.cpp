@@ -99,8 +99,8 @@ void connection::received(std::span<const char> bytes, time_point now) {
 bool connection::take_usual(time_point now) {
     const in_flight command = in_flight_.front();
     const bool certificate = command.what.certified && command.what.replies == 1;
-    if (command.what.sets_each() && !certificate) {
-        return take_grants(now);
+    if (command.what.how == command_variant::native && !certificate) {
+        return take_grants(now); // each lock has a reply of its own
     }
     const bool usual = certificate
                            ? command.what.record == record_number_ && reader_.take(certificate_)

@@ -49,9 +49,6 @@ struct sent_command {
     std::uint32_t record = 0; // the memory record when it was sent; of a handshake: the look
     receiver* to = nullptr;   // null: the connection itself
     any_handle subject = {};  // what it is to the receiver
-
-    /// A native call for several locks: each has a reply of its own.
-    bool sets_each() const noexcept { return in_frame && how == command_variant::native; }
 };
 
 /// A command, and when its reply arrived or became impossible.
