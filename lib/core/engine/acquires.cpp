@@ -19,15 +19,13 @@ handle<acquire_call> engine::acquire(const acquire_request& request, time_point 
     wanted.began = now;
     const auto limit = request.options.wait.limit();
     wanted.wait_until = request.attaches || limit.count() == 0 ? now : later(now, limit);
-    std::optional<errc> refused;
     if (!running()) {
-        refused = closing() ? errc::closed : errc::not_running;
+        wanted.outcome = closing() ? errc::closed : errc::not_running;
     } else if (!wanted.fit_ttl(masters_.ttl_limit(), rules_.drift)) {
-        refused = errc::invalid_argument;
+        wanted.outcome = errc::invalid_argument;
         look_at_limit(now);
     }
-    if (refused) {
-        wanted.outcome = refused;
+    if (wanted.outcome) {
         finish(wanted, now);
     } else if (request.attaches) {
         attach(wanted, request.token, now);
