@@ -5,8 +5,8 @@
 #include "core/bytes/keys.hpp"
 #include "core/waiting/slot_search.hpp"
 
+#include <bit>
 #include <chrono>
-#include <numeric>
 
 namespace redlock::core {
 
@@ -94,10 +94,8 @@ void query::decide(master_set members, std::size_t quorum) {
     const auto is = [&](std::size_t i, vote what) {
         return masters[i].vote == what && (members & set_of(i)) != 0;
     };
-    std::vector<std::size_t> all(masters.size());
-    std::iota(all.begin(), all.end(), std::size_t{0});
     const auto count = [&](auto which) {
-        return static_cast<std::size_t>(std::ranges::count_if(all, which));
+        return static_cast<std::size_t>(std::popcount(set_where(masters.size(), which)));
     };
     for (std::size_t i = 0; i < masters.size() && result.state != lock_state::held; ++i) {
         const auto agrees = [&](std::size_t j) {
@@ -116,7 +114,7 @@ void query::decide(master_set members, std::size_t quorum) {
                 result.readers = one.readers;
             }
         }
-        const time_point last = nth_largest(all, quorum, [&](std::size_t j) {
+        const time_point last = nth_largest(each_of(members), quorum, [&](std::size_t j) {
             return agrees(j) && masters[j].time_left ? time_point(*masters[j].time_left) : never;
         });
         if (last != never) {
