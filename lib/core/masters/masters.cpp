@@ -265,10 +265,7 @@ first_counter masters::first_counter_at(time_point now) const noexcept {
     if (wrong::first_without_limit && latest % 2 == 0) {
         latest += 2'000'000;
     }
-    if (wrong::offset_counted_once && latest % 2 == 0) {
-        return {};
-    }
-    if (latest == 0) {
+    if (wrong::offset_counted_once ? latest % 2 == 0 : latest == 0) {
         return {};
     }
     const std::int64_t bound = std::chrono::microseconds(rules_.clock_offset_bound).count();
