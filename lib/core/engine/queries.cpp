@@ -219,20 +219,18 @@ void queries::replied(const arrival& at, const reply* answer) {
     if (asked == nullptr) {
         return;
     }
+    const connection& link = *masters_[at.master].link;
     // Before the quorum was founded, nobody has had a lock; but a master may have lost the list.
     const bool unused = !rules_.members.empty() && masters_.members().number == 0
-                        && (!rules_.quarantine || masters_[at.master].link->declared_new());
+                        && (!rules_.quarantine || link.declared_new());
+    const bool votes = masters_[at.master].admitted || unused;
     if (answer == nullptr) {
-        asked->dropped(at.master, masters_[at.master].link->why_down());
+        asked->dropped(at.master, link.why_down());
     } else if (at.command.kind == command_kind::read_record) {
-        const bool kept = masters_[at.master].link->certifies(at.command, *answer);
-        asked->certified(at.master, kept || unused);
+        asked->certified(at.master, unused || link.certifies(at.command, *answer));
     } else if (at.command.kind == command_kind::scan_slots) {
-        asked->slots_answered(
-            at.master,
-            at.command.epoch * slot_scan::slots_per_command,
-            *answer,
-            masters_[at.master].admitted || unused);
+        const std::uint32_t first = at.command.epoch * slot_scan::slots_per_command;
+        asked->slots_answered(at.master, first, *answer, votes);
     } else {
         if (at.command.kind == command_kind::get && answer->text == held_by_readers) {
             asked->asked(at.master, 1);
@@ -242,7 +240,6 @@ void queries::replied(const arrival& at, const reply* answer) {
                 {.kind = command_kind::count_readers, .to = this, .subject = asked->self},
                 at.now);
         }
-        const bool votes = masters_[at.master].admitted || unused;
         asked->answered(
             at.master,
             at.command.kind,
