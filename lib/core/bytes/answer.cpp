@@ -3,8 +3,6 @@
 #include "core/base/decisions.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <system_error>
 
 namespace redlock::core {
 
@@ -187,10 +185,7 @@ std::optional<std::int64_t> read_time(const reply& got) noexcept {
     }
     std::int64_t parts[2] = {};
     for (std::size_t i = 0; i < 2; ++i) {
-        const std::string_view text = got.elements[i].text;
-        const auto [end, failed] =
-            std::from_chars(text.data(), text.data() + text.size(), parts[i]);
-        if (failed != std::errc() || end != text.data() + text.size() || parts[i] < 0
+        if (!parse_number(got.elements[i].text, parts[i]) || parts[i] < 0
             || parts[i] > exact_max / 1'000'000) {
             return std::nullopt;
         }

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace redlock::core {
 
@@ -167,6 +168,13 @@ private:
     char text_[24];
     std::size_t size_;
 };
+
+/// Reads a number that is all of a text. Returns false for any other text.
+template <typename Number>
+bool parse_number(std::string_view text, Number& out) noexcept {
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out);
+    return failed == std::errc() && end == text.data() + text.size();
+}
 
 /// \name The two words that begin the call of a script
 /// \{

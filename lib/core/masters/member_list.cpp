@@ -1,6 +1,7 @@
 #include "member_list.hpp"
 
 #include "core/base/validity.hpp"
+#include "core/bytes/command.hpp"
 
 #include <charconv>
 #include <iterator>
@@ -43,18 +44,12 @@ bool well_formed(const member_names& names) {
            && std::ranges::adjacent_find(names, std::greater_equal<>()) == names.end();
 }
 
-template <typename Number>
-bool read_number(std::string_view text, Number& out) {
-    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out);
-    return failed == std::errc() && end == text.data() + text.size();
-}
-
 // "+d", "-d" or "=2000".
 std::optional<member_change> read_change(std::string_view text) {
     const std::string_view what = text.substr(std::min<std::size_t>(1, text.size()));
     std::int64_t ms = 0;
     if (text.starts_with('=')) {
-        return read_number(what, ms) && ms > 0 && ms <= ttl_max.count()
+        return parse_number(what, ms) && ms > 0 && ms <= ttl_max.count()
                    ? std::optional(member_change{false, {}, std::chrono::milliseconds(ms)})
                    : std::nullopt;
     }
@@ -78,7 +73,7 @@ std::optional<generation> read_generation(std::string_view text, bool first) {
     out.members.assign(
         std::make_move_iterator(words.begin() + 2), std::make_move_iterator(words.end()));
     const bool valid =
-        read_number(words[0], out.number) && out.number > 1 && well_formed(out.members)
+        parse_number(words[0], out.number) && out.number > 1 && well_formed(out.members)
         && (out.last.max_ttl.count() != 0
             || (out.contains(out.last.name) == out.last.adds && !out.before().empty()));
     return valid ? std::optional(out) : std::nullopt;
