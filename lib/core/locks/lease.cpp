@@ -310,9 +310,9 @@ steps claim::extend_answered(const told& from, const answer& got, const circumst
         && (found == key_state::missing || found == key_state::healed)) {
         found = key_state::quarantined;
     }
+    ballot& theirs = votes.of[from.master];
     // What a reader has on a master may come from a SET without a certificate (async_downgrade).
     if (form_ == lock_form::shared && found == key_state::kept) {
-        ballot& theirs = votes.of[from.master];
         if (!wrong::unvouched_extends && theirs.unvouched && from.quarantined) {
             found = key_state::quarantined;
         } else {
@@ -323,7 +323,6 @@ steps claim::extend_answered(const told& from, const answer& got, const circumst
         found = key_state::ineligible;
     }
     const steps counted = heals ? steps::none : steps::counted;
-    ballot& theirs = votes.of[from.master];
     removal_seen_ |= extending_.count(theirs, found, from.epoch, heals, at.now, at.rules.drift);
     if (!is_held()) {
         return counted; // during a local handoff only the replies to the raise decide

@@ -341,11 +341,10 @@ void wire::certified(const arrival& at, const frame& what, const reply& answered
     answer got{.said = vote::granted};
     if (answered.is_error()) { // nothing shows that it has lost its memory
         got = {.said = vote::error, .forgot = true};
-        note_server(at, answered, got);
     } else if (!remembers) {
         got = {.said = vote::quarantined, .forgot = true, .quarantine = link.quarantine_time()};
-        note_server(at, answered, got);
     }
+    note_server(at, answered, got);
     sets_replied(at, what, link.take_granted(), got, answered.error());
 }
 
