@@ -26,13 +26,11 @@ struct frames_site {
     void add(const wanted& one) {
         const std::string lock = "lock" + std::to_string(one.number);
         box.add(
-            {.kind = command_kind::acquire,
-             .names = {.lock = lock, .fence = "fence", .record = "other", .token = "token"},
-             .ttl = 10s,
-             .fencing = {},
-             .by = one.by,
-             .item = {.claim = {one.number, 1}},
-             .to = 0b111},
+            {{.kind = command_kind::acquire, .ttl = 10s, .to = 0b111},
+             {.lock = lock, .fence = "fence", .record = "other", .token = "token"},
+             0,
+             one.by,
+             {.claim = {one.number, 1}}},
             false,
             one.now);
     }

@@ -29,18 +29,13 @@ frame& frames::frame_for(const command& what, bool alone, time_point now) {
         }
         const time_point first = std::min(one.by_first, what.by);
         const time_point last = std::max(one.by_last, what.by);
-        if (one.kind == what.kind && one.native == what.native && one.to == what.to
-            && one.ttl == what.ttl && one.fence_ttl == what.fencing.ttl
-            && (first == last || last - first <= (first - now) / 8)) {
+        const call_terms& common = one;
+        if (common == what && (first == last || last - first <= (first - now) / 8)) {
             return one;
         }
     }
     frame& fresh = frames_.create();
-    fresh.kind = what.kind;
-    fresh.to = what.to;
-    fresh.ttl = what.ttl;
-    fresh.fence_ttl = what.fencing.ttl;
-    fresh.native = what.native;
+    static_cast<call_terms&>(fresh) = what;
     fresh.alone = alone;
     fresh.text = static_cast<std::uint32_t>(open_.size());
     if (texts_.size() == fresh.text) {
@@ -77,7 +72,7 @@ void frames::add(const command& what, bool alone, time_point now) {
     text.tokens.add(what.names.token);
     if (one.has_counters()) {
         text.keys.add(what.names.fence);
-        text.counters.add(decimal(what.fencing.token));
+        text.counters.add(decimal(what.token));
     }
 }
 

@@ -30,8 +30,19 @@ namespace redlock::core {
 
 class claim;
 
+/// What the locks of a call have in common.
+struct call_terms {
+    command_kind kind = command_kind::acquire;
+    bool native = false;                   // one SET per lock, each with its own reply
+    std::chrono::milliseconds fence_ttl{}; // 0: without fencing
+    std::chrono::milliseconds ttl{};
+    master_set to = 0;
+
+    friend bool operator==(const call_terms&, const call_terms&) = default;
+};
+
 /// One call to several masters, for one lock or several.
-struct frame {
+struct frame : call_terms {
     static constexpr std::size_t locks_max = 64;
 
     struct item {
@@ -42,15 +53,10 @@ struct frame {
     };
 
     handle<frame> self;
-    command_kind kind = command_kind::acquire;
-    std::chrono::milliseconds fence_ttl{}; // 0: without fencing
-    std::chrono::milliseconds ttl{};
     time_point by_first = forever; // earliest deadline: the masters refuse the call afterwards
     time_point by_last = never;
-    master_set to = 0;
     std::size_t awaited = 0; // masters without a reply
     bool alone = false;      // no other lock joins it
-    bool native = false;     // one SET per lock, each with its own reply
     std::uint32_t text = 0;  // place of its arguments in `frames`, until it is sent
     std::vector<item> items;
 
@@ -66,15 +72,11 @@ struct frame {
 class frames {
 public:
     /// One command to one or several masters.
-    struct command {
-        command_kind kind = command_kind::acquire;
+    struct command : call_terms {
         lock_names names;
-        std::chrono::milliseconds ttl{};
-        fence fencing;           // its token is that of a removal or an extension
+        std::uint64_t token = 0; // the fencing token, of a removal or an extension
         time_point by = forever; // the masters refuse it afterwards
-        bool native = false;     // SET, not a script
         frame::item item;
-        master_set to = 0;
     };
 
     bool empty() const noexcept { return open_.empty(); }

@@ -219,7 +219,7 @@ frames::command wire::command_for(const claim& of, command_kind kind, master_set
     out.item = {.claim = of.self, .epoch = of.epoch_of(kind)};
     if (kind == command_kind::acquire) {
         out.ttl = of.ttl_of(kind);
-        out.fencing = fence_of(of, 0);
+        out.fence_ttl = fence_of(of, 0).ttl;
         out.native = of.sets_natively();
         out.by = out.native ? forever : of.vote_by();
         return out;
@@ -228,7 +228,8 @@ frames::command wire::command_for(const claim& of, command_kind kind, master_set
     // known to be lower than the token, which saves the next owner a raise.
     const std::uint64_t token = of.fencing_token();
     if (token != 0 && (kind != command_kind::remove || of.votes.has_counter_below(token))) {
-        out.fencing = fence_of(of, token);
+        out.token = token;
+        out.fence_ttl = fence_of(of, token).ttl;
     }
     if (kind == command_kind::remove) {
         publish_where_heard(of, out.item, to);
