@@ -39,9 +39,7 @@ void masters::opened(std::size_t link, time_point now) {
 
 void masters::closed(std::size_t link, std::string_view why, time_point now) {
     socket(link).closed(why, now);
-    if (link >= size()) {
-        refresh_due();
-    }
+    refresh_due();
 }
 
 void masters::received(std::size_t link, std::span<const char> bytes, time_point now) {
