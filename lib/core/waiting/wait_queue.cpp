@@ -226,8 +226,7 @@ time_point wait_queue::poll_soon(const wait_view& at) const noexcept {
     if (front_->stage != acquire_call::phase::paused || !watched) {
         return forever;
     }
-    const auto soon = at.next(front_->delay);
-    return std::min(front_->wake.due, later(at.now, soon));
+    return std::min(front_->wake.due, later(at.now, at.next(front_->delay)));
 }
 
 // Spread over a moment, so that the waiters of all processes do not collide.
@@ -271,8 +270,7 @@ wait_queue::must_wait(std::uint64_t before, std::chrono::milliseconds left, cons
 time_point wait_queue::ticket_by(std::chrono::milliseconds left, const wait_view& at) noexcept {
     time_point due = ticket.keep_by(at.rules, later(at.now, at.retry_floor()));
     if (!at.notified) {
-        const auto delay = at.next(front_->delay);
-        due = std::min(due, later(at.now, delay));
+        due = std::min(due, later(at.now, at.next(front_->delay)));
     }
     // `left`: the remaining lease of the lock on that master, or of the first ticket.
     return left == lease_unknown
