@@ -158,9 +158,8 @@ time_point engine::retry_at(acquire_call& front, const claim& attempt, time_poin
     }
     // The arbiter, if that refused.
     std::size_t refuser = nobody;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        const bool holds = attempt.said(i) == vote::held && masters_[i].link->up();
-        if (holds && (refuser == nobody || i == masters_.arbiter_of(attempt.key()))) {
+    for (const std::size_t i : each_of(attempt.votes.with(vote::held) & masters_.up())) {
+        if (refuser == nobody || i == masters_.arbiter_of(attempt.key())) {
             refuser = i;
         }
     }

@@ -224,14 +224,13 @@ steps claim::level(const circumstances& at) {
     if (to_ == 0 || !is_open()) {
         return decide(at);
     }
-    for (std::size_t i = 0; i < votes.of.size(); ++i) {
-        ballot& theirs = votes.of[i];
+    for (ballot& theirs : votes.of) {
         if (wrong::deadline_restarted_at_raise && theirs.until() != never) {
             theirs.confirm(guaranteed_until(at.now, ttl_, at.rules.drift));
         }
-        if ((to_ & set_of(i)) != 0) {
-            theirs.said = vote::pending;
-        }
+    }
+    for (const std::size_t i : each_of(to_)) {
+        votes.of[i].said = vote::pending;
     }
     const steps rest = wrong::raise_not_awaited ? steps::won : steps::none;
     return steps::raise | steps::anew | rest;
