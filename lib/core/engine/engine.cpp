@@ -125,9 +125,8 @@ time_point engine::next_due() const noexcept {
 
 void engine::time_passed(time_point now) {
     const std::size_t stepped = masters_.judge_steps(now);
-    if (stepped > 1 && host_.logs(log_level::warning)) {
-        host_.log(
-            log_level::warning,
+    if (stepped > 1) {
+        log(log_level::warning,
             "the clocks of " + std::to_string(stepped)
                 + " masters seem to have been stepped at once: taken for a step of this machine's "
                   "clock");

@@ -206,7 +206,14 @@ private:
     }
 
     // masters_events.cpp
-    void log(log_level level, std::size_t master, std::string_view text) const;
+    void log(log_level level, std::string_view line) const {
+        if (host_.logs(level)) {
+            host_.log(level, line);
+        }
+    }
+    void log(log_level level, std::size_t master, std::string_view text) const {
+        log(level, (rules_.names[master] + ": ").append(text));
+    }
     void log_outage(time_point now) const;
     void members_changed(time_point now);
     void notifications_changed(time_point now);

@@ -136,12 +136,9 @@ void engine::lose(claim& lease, time_point now) {
     const loss_reason reason = lease.loss();
     ++counters_.lost[reason];
     detail::histogram_access::add(counters_.hold, now - lease.held_since());
-    if (host_.logs(log_level::error)) {
-        host_.log(
-            log_level::error,
-            shown(lease.form(), lease.key(), rules_.key_prefix)
-                + ": lost: " + std::string(to_string(reason)));
-    }
+    log(log_level::error,
+        shown(lease.form(), lease.key(), rules_.key_prefix)
+            + ": lost: " + std::string(to_string(reason)));
     host_.lease_lost(lease, reason);
     end_extensions(lease, reason == loss_reason::closed ? errc::closed : errc::lost);
     lease.lose();

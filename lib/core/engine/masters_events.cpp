@@ -87,12 +87,9 @@ void engine::members_changed(time_point now) {
     }
     const generation& present = masters_.members();
     host_.members_changed(present);
-    if (host_.logs(log_level::info)) {
-        host_.log(
-            log_level::info,
-            "members of the quorum, generation " + std::to_string(present.number) + ": "
-                + shown(present.members));
-    }
+    log(log_level::info,
+        "members of the quorum, generation " + std::to_string(present.number) + ": "
+            + shown(present.members));
 }
 
 // Another client may have set a longer `max_ttl`.
@@ -104,25 +101,15 @@ void engine::look_at_limit(time_point now) {
 
 // --- The log
 
-void engine::log(log_level level, std::size_t master, std::string_view text) const {
-    if (host_.logs(level)) {
-        host_.log(level, (rules_.names[master] + ": ").append(text));
-    }
-}
-
 // An acquire has waited for some time, because too few masters vote.
 void engine::log_outage(time_point now) const {
-    if (!host_.logs(log_level::warning)) {
-        return;
-    }
     std::string reasons;
     for (std::size_t i = 0; i < size(); ++i) {
         if (!masters_[i].admitted) {
             add_item(reasons, rules_.names[i] + " (" + masters_.why_not(i, now) + ")");
         }
     }
-    host_.log(
-        log_level::warning,
+    log(log_level::warning,
         "waiting for a quorum: " + std::to_string(masters_.admitted()) + " of "
             + std::to_string(size()) + " masters vote, " + std::to_string(majority())
             + " are needed" + (reasons.empty() ? "" : ": ") + reasons);
