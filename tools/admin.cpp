@@ -171,9 +171,9 @@ void add_admin_commands(command_line& to) {
         "  redlock force-release backup         # shows the holder, and asks\n"
         "  redlock force-release --yes backup\n"
         "  redlock force-release --now backup   # its holder is known to be dead\n\n"
-        "The lock is free when the current lease ends, with --now at once. A master whose memory\n"
-        "record has another list of masters is not touched. Exits with 0 if a majority released\n"
-        "it, 200 if you answered no, 201 if too few masters released it.");
+        "The lock is free when the current lease ends, with --now or without an expiry at once.\n"
+        "A master whose memory record has another list of masters is not touched. Exits with 0\n"
+        "if a majority released it, 200 if you answered no, 201 if too few masters released it.");
     add_resource(forces, wanted->resource);
     forces.add_flag("--yes", wanted->yes, "Do not ask");
     forces.add_flag("--now", wanted->at_once, "Do not wait for the end of the lease");

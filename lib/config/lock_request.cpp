@@ -80,8 +80,15 @@ check_options(const acquire_options& options, const config& config, milliseconds
     const milliseconds needed = drift_during(options.ttl, config) + margin + options.min_validity;
     if (options.ttl <= needed) {
         invalid_value out = not_allowed(options.ttl, config, longest, needed);
-        if (out.rule.empty() && options.stop_margin != default_stop_margin) {
-            out.rule = fmt::format("with stop_margin {} ms", options.stop_margin.count());
+        std::vector<std::string> with;
+        if (options.stop_margin != default_stop_margin) {
+            with.push_back(fmt::format("stop_margin {} ms", margin.count()));
+        }
+        if (options.min_validity > none) {
+            with.push_back(fmt::format("min_validity {} ms", options.min_validity.count()));
+        }
+        if (out.rule.empty() && !with.empty()) {
+            out.rule = fmt::format("with {}", fmt::join(with, " and "));
         }
         return out;
     }

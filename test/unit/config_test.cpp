@@ -252,7 +252,10 @@ TEST_CASE("an invalid option of an acquire is refused in one sentence") {
         {{.ttl = 30'001ms}, "ttl is 30001 ms; allowed: 4 ms to 30000 ms"},
         {{.ttl = most}, "ttl is " + ms(most) + "; allowed: 4 ms to 30000 ms"},
         {{.ttl = 1s, .min_validity = 488ms, .stop_margin = 500ms},
-         "ttl is 1000 ms; allowed: 1001 ms to 30000 ms, with stop_margin 500 ms"},
+         "ttl is 1000 ms; allowed: 1001 ms to 30000 ms, with stop_margin 500 ms and min_validity "
+         "488 ms"},
+        {{.min_validity = 9'999ms},
+         "ttl is 10000 ms; allowed: 10102 ms to 30000 ms, with min_validity 9999 ms"},
         {{.ttl = 1s, .min_validity = 487ms, .stop_margin = 500ms}, ""},
         {{.min_validity = -1ms}, "min_validity is -1 ms" + margins},
         {{.min_validity = 10'001ms}, "min_validity is 10001 ms" + margins},
