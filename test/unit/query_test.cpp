@@ -108,7 +108,7 @@ TEST_CASE("a lock in its last millisecond has no time left, one that stays for c
     for (const auto& [said, left] : rows) {
         started_quorum it(3);
         it.hold_everywhere();
-        it.each([&](virtual_master& server) { server.replies["PTTL"] = said; });
+        it.each([&, text = said](virtual_master& server) { server.replies["PTTL"] = text; });
         const lock_status found = asked(it);
         CHECK(found.state == lock_state::held);
         CHECK(found.time_left == left);

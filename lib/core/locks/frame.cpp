@@ -35,7 +35,7 @@ frame& frames::frame_for(const command& what, bool alone, time_point now) {
         }
     }
     frame& fresh = frames_.create();
-    static_cast<call_terms&>(fresh) = what;
+    static_cast<call_terms&>(fresh) = static_cast<const call_terms&>(what);
     fresh.alone = alone;
     fresh.text = static_cast<std::uint32_t>(open_.size());
     if (texts_.size() == fresh.text) {
