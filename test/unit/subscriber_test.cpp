@@ -146,6 +146,8 @@ TEST_CASE("the words of a refusal hold neither the password nor the lock") {
         refusal_of("AUTH", words + "'a secret", "a secret that is not shown whole").find("a secret")
         == words.npos);
     CHECK(refusal_of("AUTH", words + "'se crets'", "se\ncrets") == "ERR AUTH was refused");
+    CHECK(refusal_of("AUTH", words + "'ecret1'", "a-secret1") == "ERR AUTH was refused");
+    CHECK(not_redis_text("bad", "HTTP secret\r\n", "secret") == "bad");
     const std::string usual = "WRONGPASS invalid username-password pair";
     CHECK(refusal_of("AUTH", usual, "a password") == usual);
     CHECK(refusal_of("AUTH", words + "'another'", "secret") == words + "'another'");

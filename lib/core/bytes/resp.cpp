@@ -91,13 +91,12 @@ bool is_digit(char c) noexcept {
     return c >= '0' && c <= '9';
 }
 
-// The digits at `at` and the end of the line. "007" is not a number: hiredis refuses it, and so
-// must this, wherever the stream is cut.
+// Adds the digits at `at`, up to the end of the line, to a value of 0. "007" is not a number:
+// hiredis refuses it, and so must this, wherever the stream is cut.
 inline const char* read_digits(const char* at, const char* end, std::uint64_t& value) noexcept {
     const char* const digits = at;
     const char* const most =
         digits + std::min<std::ptrdiff_t>(18, end - digits); // more may not fit
-    value = 0;
     for (; at < most && is_digit(*at); ++at) {
         value = 10 * value + static_cast<std::uint64_t>(*at - '0');
     }
