@@ -22,6 +22,7 @@ const script& script_of(command_kind kind, bool checks) noexcept {
 // A call is refused as late as a whole, at the earliest deadline of its locks. So locks share a
 // call only if their deadlines are close.
 frame& frames::frame_for(const command& what, bool alone, time_point now) {
+    const call_terms& common = what;
     for (auto name = open_.rbegin(); !alone && name != open_.rend(); ++name) {
         frame& one = *frames_.find(*name);
         if (one.alone || one.items.size() == frame::locks_max) {
@@ -29,13 +30,12 @@ frame& frames::frame_for(const command& what, bool alone, time_point now) {
         }
         const time_point first = std::min(one.by_first, what.by);
         const time_point last = std::max(one.by_last, what.by);
-        const call_terms& common = one;
-        if (common == what && (first == last || last - first <= (first - now) / 8)) {
+        if (one == common && (first == last || last - first <= (first - now) / 8)) {
             return one;
         }
     }
     frame& fresh = frames_.create();
-    static_cast<call_terms&>(fresh) = static_cast<const call_terms&>(what);
+    static_cast<call_terms&>(fresh) = common;
     fresh.alone = alone;
     fresh.text = static_cast<std::uint32_t>(open_.size());
     if (texts_.size() == fresh.text) {
